@@ -1,4 +1,5 @@
-"""`dyno run --fleet slurm:PARTITION` on a real Slurm: a run over its nodes, and all that can befall a job."""
+"""`dyno run --fleet slurm:PARTITION` on a real Slurm: a run over its nodes, and all that can befall a job;
+and `--fleet ssh:a,b` by a real sshd."""
 
 from __future__ import annotations
 
@@ -9,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli import jobs
 from dbdyno.cli.jobs import launcher_of
 from dbdyno.errors import UserError
+from dbdyno.fleet.launcher import JobState
 from dbdyno.fleet.session import Session
 from dbdyno.fleet.slurm import Slurm
 from dbdyno.records.store import Store
-from tests.cli.calls import dyno
+from tests.cli.calls import complaint, dyno
 from tests.fleet.judge import OVERLAPS, faults
 from tests.fleet.machines import wait_for
 from tests.fleet.slurm_cluster import Cluster, cluster
+from tests.load_hosts import NAME, OTHER_NAME, apart
 from tests.needs import needs_root, needs_slurm
 from tests.records.postgresql import PostgreSQL
 from tests.warm import Process
@@ -197,6 +201,37 @@ def test_a_node_that_fails_and_a_job_that_is_preempted_lose_nothing(
     assert code == 0, said
     require_whole(url, "failing", 6)
     assert slurm.journals() == []
+
+
+@pytest.mark.engine
+@needs_root
+def test_hosts_that_ssh_logs_in_on_measure_and_are_left_alone(
+    homes: Path, store_server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, study = store_server.url, homes / "study.toml"
+    study.write_text(STUDY)
+    begin = jobs.start_of
+    folder = f"DYNO_HOST_FOLDER={homes / 'host-of-both'}"
+    monkeypatch.setattr(jobs, "start_of", lambda run: ("env", folder, *begin(run)))
+    (homes / "of-ssh").mkdir()
+    with apart(homes / "of-ssh", monkeypatch):
+        where = f"ssh:{NAME},{OTHER_NAME}"
+        assert f"--fleet {where} names its hosts" in complaint(
+            "run", str(study), "--fleet", where, "--hosts", "2", "--store", url
+        )
+        over = dyno("run", str(study), "--fleet", where, "--store", url, "--name", "by-ssh")
+        assert over.returncode == 0, over.stderr
+        require_whole(url, "by-ssh", 4)
+        launcher = launcher_of(where)
+        with Store(url) as store:
+            run = store.run("by-ssh")
+        assert [host.name for host in run.fleet] == [NAME, OTHER_NAME] and launcher is not None
+        wait_for(
+            "both workers are over",
+            lambda: [job.state for job in launcher.watch(run.run)] == [JobState.OVER] * 2,
+            60.0,
+        )
+    assert not list((homes / "host-of-both" / "journal").glob("*"))
 
 
 def test_the_words_of_fleet_name_a_launcher_or_hosts() -> None:

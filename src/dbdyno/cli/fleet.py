@@ -74,7 +74,7 @@ class Controller:
         parts.ask(self.session, draft, names)
         try:
             if (placing := self._jobs(draft.run, self._say)) is not None:
-                names = placing.start(options.hosts or 1, beginning.whole_s)
+                names = placing.start(options.hosts or len(placing.launcher.hosts), beginning.whole_s)
             run = run_on(draft, self._answers(draft.run, names), self._say)
             keep_run(self.store, run, name, note)
         except BaseException:
@@ -257,6 +257,10 @@ def _chosen(session: Session, options: RunOptions, launcher: Launcher | None) ->
         if options.hosts is not None:
             raise UserError("--hosts goes with a launcher, and --fleet names hosts", "leave --hosts out")
         return chosen_hosts(session, hosts_named(named))
+    if launcher.hosts:
+        if options.hosts is not None:
+            raise UserError(f"--fleet {named} names its hosts", "leave --hosts out")
+        return []
     if options.hosts is None:
         raise UserError(f"--fleet {named} does not say how many hosts", f"--fleet {named} --hosts 2")
     return []

@@ -31,7 +31,9 @@ SPARE, SPARE_S = 2.0, 900.0
 DAY_S = 86400.0
 
 
-LAUNCHERS: Mapping[str, type[Launcher]] = registry({"slurm": "dbdyno.fleet.slurm:Slurm"})
+LAUNCHERS: Mapping[str, type[Launcher]] = registry(
+    {"slurm": "dbdyno.fleet.slurm:Slurm", "ssh": "dbdyno.fleet.ssh:Ssh"}
+)
 NAMED = re.compile(r"(\w+):(.+)")
 
 
@@ -72,7 +74,7 @@ class JobsOfRun:
     def start(self, count: int, expected_s: float) -> list[str]:
         """Has workers started, and returns their hosts once as many as are wanted have looked at the study.
         Raises UserError where no such jobs can be, and DynoError where they end."""
-        self._submit(expected_s, count=count)
+        self._submit(expected_s, count, self.launcher.hosts)
         self.say(f"{plural(count, 'job')} for run {self.run}: waiting until each has a host")
         while True:
             there = {one.member.name for one in seen(self.session) if one.connected}

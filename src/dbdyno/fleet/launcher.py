@@ -62,6 +62,10 @@ class Launcher(Protocol):
     def __init__(self, place: str, tags: tuple[str, ...]) -> None:
         """`place` and `tags` are what stands behind its name in `--fleet`."""
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those that its words name; none where it finds some."""
+
     def submit(self, order: JobOrder) -> None: ...
 
     def watch(self, run: str) -> list[WorkerJob]:

@@ -43,6 +43,7 @@ class Slurm:
 
     place: str
     tags: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     def submit(self, order: JobOrder) -> None:
         self._require_nodes(order)

@@ -74,10 +74,10 @@ hosts_option = click.option(
 )
 @click.option(
     "--fleet",
-    metavar="HOSTS|tag:TAG|slurm:PARTITION",
+    metavar="HOSTS|tag:TAG|slurm:PARTITION|ssh:HOSTS",
     help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
     "each. See: dyno fleet hosts, dyno fleet worker. With slurm:, Slurm starts the workers, each alone on a "
-    "node that has the features of all tag:TAG.",
+    "node that has the features of all tag:TAG. With ssh:, they are started by SSH.",
 )
 @hosts_option
 @click.option(
