@@ -90,6 +90,10 @@ def test_a_rate_that_the_driver_could_not_offer_is_no_limit_of_the_server() -> N
         ("errors <= 0.3 %", {"errors": {"x": 2}}, ()),
         ("retries <= 1 %", {"retries": 11}, ("retries",)),
         ("p99_ms <= 20", {"open_loop": {**OPEN, "kept": False}}, ("rate",)),
+        # A short step in which the queue grows: the driver takes what waits for what is under way.
+        ("errors <= 1 %", {"open_loop": {**OPEN, "achieved_per_s": 40.0}, "duration_s": 0.01}, ("rate",)),
+        ("errors <= 1 %", {"open_loop": {**OPEN, "achieved_per_s": 96.0}, "duration_s": 0.01}, ()),
+        ("errors <= 1 %", {"open_loop": {**OPEN, "achieved_per_s": 40.0}, "duration_s": 1.0}, ()),
     ],
 )
 def test_a_promise_is_judged_by_what_a_step_showed(

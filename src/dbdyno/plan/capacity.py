@@ -48,6 +48,9 @@ SLOPE = 0.04
 """How wide the band of rates is, as a logarithm, in which chance decides."""
 LAPSE = 0.08
 """How often a step far from the capacity lies: the host stalled, or was lucky."""
+DONE_SHARE_LEAST, WAIT_SHARE_MOST = 0.95, 0.05
+"""What of the offered transactions a server does at least that keeps up, or else how much of a step half of
+them may take."""
 NEAR = 1.1
 """A rate up to so many times the capacity bears on it."""
 RATE = "rate"
@@ -59,7 +62,7 @@ def tried_rate(rate_per_s: float, tally: Tally, promise: Sequence[Guard]) -> Tri
     growing queue at the end of the step has no latency that a longer one would not make longer."""
     seen = {_named(one): value_of(one.metric, tally) for one in promise}
     broke = [name for one in promise if not _holds(one, seen[name := _named(one)])]
-    if tally.open_loop is not None and not tally.open_loop.kept:
+    if falls_behind(tally):
         broke.append(RATE)
     return TriedRate(
         rate_per_s=rate_per_s,
@@ -68,6 +71,17 @@ def tried_rate(rate_per_s: float, tally: Tally, promise: Sequence[Guard]) -> Tri
         seen={name: value for name, value in seen.items() if value is not None},
         by_driver=bool(tally.saturated),
     )
+
+
+def falls_behind(tally: Tally) -> bool:
+    """Whether the server does not keep up with a rate. In a short step the driver's own word comes too late,
+    because what waits in a growing queue looks like what is honestly under way for so long. So a step in
+    which less is done than is offered, while half of it waits for a good part of the step, is no kept one."""
+    offered, waited_us = tally.open_loop, tally.latency_us.p50
+    if offered is None or not offered.kept:
+        return offered is not None
+    waits = waited_us is None or waited_us > WAIT_SHARE_MOST * 1e6 * tally.duration_s
+    return waits and offered.achieved_per_s < DONE_SHARE_LEAST * offered.offered_per_s
 
 
 def value_of(metric: str, tally: Tally) -> float | None:

@@ -25,6 +25,7 @@ from dbdyno.report.words import numbers, search
 from dbdyno.report.words.naming import factor_text, levels_text
 
 HEIGHT, ROW_HEIGHT = 260, 34
+FRAME_WIDTH = 600
 KEEPS_ALL = "nothing"
 
 
@@ -205,7 +206,7 @@ def latency_over_rate(names: Sequence[str], points: Rows) -> Spec:
     shown = list(dict.fromkeys(point["latency"] for point in points))
     about = "Latency over the offered rate, one line per variant"
     frames = alt.layer(*layers, data=data(points)).properties(
-        width="container", height=170, description=about
+        width=FRAME_WIDTH, height=170, description=about
     )
     return spec(
         alt.vconcat(
