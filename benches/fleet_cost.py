@@ -1,6 +1,6 @@
 """What does a host of a fleet cost the store, and does that grow with the number of hosts?
 
-    python -m benches.fleet_cost [--hosts N ...] [--pairs N]
+    python -m benches.fleet_cost [--hosts N ...] [--pairs N] [--connected N] [--sample N]
 
 One process speaks for all hosts: each has a session of its own and says what a worker says, by the worker's
 own functions, for some pairs of blocks. Only the trials are left out; their records are real ones, two a
@@ -10,16 +10,20 @@ the bytes of both directions with all headers.
 A row says what one host costs for one pair of blocks: statements, KiB, the server's CPU time and all time;
 and how long the controller needs for a look at which nothing is new. The run itself is not counted, which a
 host reads once. There are two rows for a number of hosts, because the server wakes its processes of all who
-sleep at each word: the other hosts are at work, or sleep. Needs root.
+sleep at each word: the other hosts are at work, or sleep. With `--connected`, only so many have a session,
+and the store knows the others by their rows; with `--sample`, only so many measure. A row's last figure is
+the memory of the server for one session: what its process has for itself, and its share of the rest (PSS).
+Needs root.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,7 +161,31 @@ def kept(store: Store, run: Run, trial: Trial, host: str, fence: int, golden: Re
     return record
 
 
-def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool) -> str:
+def known_by_row(session: Session, run: Run, names: Sequence[str]) -> None:
+    """Hosts that the store knows though no session speaks for them, as where a launcher has them back."""
+    rows = [(name, member(name).model_dump_json()) for name in names]
+    with session.transaction():
+        statement = "INSERT INTO dyno_hosts (host, worker, signed_at, document) VALUES (%s, '', now(), %s)"
+        for row in rows:
+            session.execute(statement, *row)
+        # A host has had a lease for each of its pairs.
+        session.execute(
+            "INSERT INTO dyno_leases (number, run, released, during) SELECT number, %s, TRUE,"
+            " tstzrange(now() - interval '2 hours', now() - interval '1 hour') FROM dyno_hosts",
+            run.run,
+        )
+
+
+def session_mib(process: psutil.Process) -> float:
+    """What a session takes of the server's memory, in MiB."""
+    taken = list[float]()
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):
+            taken.append(child.memory_full_info().pss / 2**20)
+    return statistics.median(taken)
+
+
+def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool, given: argparse.Namespace) -> str:
     """A row of the table. The others are `asleep`, or at work like the one that speaks."""
     url = f"postgresql://dyno:{PASSWORD}@{ADDRESS}/postgres"
     longest = max(json.loads(GOLDEN.read_bytes())["records"], key=lambda one: len(json.dumps(one)))
@@ -169,7 +197,9 @@ def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool) -> s
         controller = stack.enter_context(Session(url))
         controller.listen(of_run(run.run))
         played = list[Host]()
-        for one in run.fleet:
+        connected = min(hosts, given.connected or hosts)
+        known_by_row(controller, run, [one.name for one in run.fleet[connected:]])
+        for one in run.fleet[:connected]:
             session = stack.enter_context(Session(url))
             played.append(Host(session, register(session, member(one.name), one.name, lambda line: None)))
         for host in played:
@@ -177,42 +207,46 @@ def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool) -> s
                 host.session.execute("UNLISTEN *")
         store.add_run(run)
         parts.give(controller, run)
+        speak = played[: given.sample]
         before, began_s = meter.spent(), time.monotonic()
         with meter.counting():
             for _ in range(pairs):
-                for host in played:
+                for host in speak:
                     pair(host, url, run, golden, host.session.deaf() if asleep else nullcontext())
         after, took_s = meter.spent(), time.monotonic() - began_s
         following = FollowedRun(store, controller, run)
         look_s = time.monotonic()
         following.look(Unwatched())
         look_s = time.monotonic() - look_s
-        for table in ("dyno_hosts", "dyno_parts"):
+        memory_mib = session_mib(process)
+        for table in ("dyno_hosts", "dyno_parts", "dyno_leases"):
             controller.execute(f"DELETE FROM {table}")
-    each = hosts * pairs
+    each = len(speak) * pairs
     statements = (after.statements - before.statements) / each
     sent_kib = (after.network_bytes - before.network_bytes) / each / 1024
     server_ms, wall_ms = 1e3 * (after.server_s - before.server_s) / each, 1e3 * took_s / each
     figures = f"{statements:10.1f}  {sent_kib:8.0f}  {server_ms:9.1f}  {wall_ms:7.1f}"
-    return f"{hosts:5}  {others:7}  {figures}  {1e3 * look_s:7.0f}"
+    return f"{hosts:5}  {others:7}  {figures}  {1e3 * look_s:7.0f}  {memory_mib:11.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 100, 1000])
     parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--connected", type=int)
+    parser.add_argument("--sample", type=int)
     given = parser.parse_args()
     unshare(CLONE_NEWNET)
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
-    settings = f"max_connections = {max(given.hosts) + 50}\n"
+    settings = f"max_connections = {min(max(given.hosts), given.connected or max(given.hosts)) + 50}\n"
     with PostgreSQL(ADDRESS, PASSWORD, settings=settings) as server:
-        print("hosts  others   statements  KiB both  server ms  wall ms  look ms")
+        print("hosts  others   statements  KiB both  server ms  wall ms  look ms  MiB session")
         for hosts in given.hosts:
             with psycopg.connect(server.url) as session:
                 ((process_id,),) = session.execute("SELECT pg_backend_pid()").fetchall()
                 process = psutil.Process(psutil.Process(process_id).ppid())
             for asleep in (False, True)[: 1 if hosts == 1 else 2]:
-                print(measured(hosts, given.pairs, process, asleep), flush=True)
+                print(measured(hosts, given.pairs, process, asleep, given), flush=True)
 
 
 if __name__ == "__main__":

@@ -77,9 +77,9 @@ class Controller:
                 names = placing.start(options.hosts or len(placing.launcher.hosts), beginning.whole_s)
             run = run_on(draft, self._answers(draft.run, names), self._say)
             keep_run(self.store, run, name, note)
-        except BaseException:
+        except BaseException as cause:
             parts.forget(self.session, draft.run)
-            self._cancel(draft.run)
+            self._cancel(draft.run, cause)
             raise
         self._say(_header(run, beginning.whole_s))
         parts.give(self.session, run)
@@ -141,9 +141,9 @@ class Controller:
         """The jobs of a run whose workers a launcher starts."""
         return JobsOfRun(self.launcher, self.session, self.url, run, say) if self.launcher else None
 
-    def _cancel(self, run: str) -> None:
+    def _cancel(self, run: str, cause: BaseException | None = None) -> None:
         if (ended := self._jobs(run, tell)) is not None:
-            ended.cancel()
+            ended.cancel(cause)
 
     def _answers(self, run: str, names: Sequence[str]) -> list[HostAnswer]:
         """What all hosts make of the run. Raises UserError with all that is in the way, by host."""

@@ -116,12 +116,14 @@ class JobsOfRun:
         }
         self._missed = missed
 
-    def cancel(self) -> None:
-        """Ends all jobs, which somebody else must do where the launcher does not answer."""
+    def cancel(self, cause: BaseException | None = None) -> None:
+        """Ends all jobs, which somebody else must do where the launcher does not answer. It is told unless
+        that was the `cause`, which then says it."""
         try:
             self.launcher.cancel(self.run)
         except DynoError as gone:
-            tell(f"{gone.message}; so jobs of {self.run} may go on; {gone.hint}")
+            if not (isinstance(cause, DynoError) and cause.hint == gone.hint):
+                tell(f"{gone.message}; so jobs of {self.run} may go on; {gone.hint}")
 
     def _submit(self, expected_s: float, count: int = 0, hosts: tuple[str, ...] = ()) -> None:
         limit_s = SPARE * expected_s + SPARE_S
