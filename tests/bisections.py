@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dbdyno.driver.tally import TransactionType
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.plan.bisect import ask
+from dbdyno.records.load_words import StatementAnswer, StatementAnswers
 from dbdyno.records.record import INSTRUCTIONS, Counted, Evidence, Outcome, PhaseRecord, Reading, Record
 from dbdyno.records.run import BisectionRun, Counting, of_kind
 from dbdyno.study import Goal, Study
@@ -26,7 +28,8 @@ OTHER_ROWS = "pgbench_accounts: 1 rows, 00000000"
 class World:
     """A line of `last` steps. From the point `slow` on, speed is lower by the share `loss` and instructions
     are more by the share `executed`. `ends` are the outcomes of points that have no speed. Versions at the
-    places `strange` have other rows."""
+    places `strange` have other rows. Each of the `statements` becomes slower at its first place, and is
+    answered otherwise from its second one on; None where it never is."""
 
     last: int = 64
     slow: int | None = None
@@ -37,6 +40,7 @@ class World:
     ends: Mapping[int, Outcome] = field(default_factory=dict)
     along: Along = Along.COMMITS
     strange: frozenset[int] = frozenset()
+    statements: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
     @property
     def line(self) -> Line:
@@ -55,7 +59,13 @@ class World:
     def run(self, seed: int = 1) -> BisectionRun:
         counting = Counting(by="nothing" if self.executed is None else "valgrind")
         return of_kind(
-            BisectionRun, a_run(self.study), line=self.line, counting=counting, seed=seed, mirrored=True
+            BisectionRun,
+            a_run(self.study),
+            line=self.line,
+            counting=counting,
+            seed=seed,
+            mirrored=True,
+            statements=bool(self.statements),
         )
 
     def place(self, trial: Trial) -> int:
@@ -82,8 +92,28 @@ def measured(world: World, trials: Sequence[Trial], random: np.random.Generator)
             record = record.but(reset={"image": 0, "rows": rows}, evidence=(_engine(trial),))
         elif trial.counts_instructions:
             record = record.but(phases=(_counted(world, place, random),))
+        if world.statements and record.outcome is Outcome.MEASURED:
+            record = _by_statement(world, place, record, random)
         found.append(record)
     return found
+
+
+def _by_statement(world: World, place: int, record: Record, random: np.random.Generator) -> Record:
+    """A trial that sent each statement by itself, and what they were answered."""
+    tally, kinds, answers = make_tally(), {}, []
+    for name, (slow, otherwise) in world.statements.items():
+        factor = 1.0 + world.loss * (slow is not None and place >= slow)
+        mean_us = 900.0 * factor * math.exp(random.normal(0.0, world.trial_sd))
+        latency_us = tally.latency_us.but(mean=mean_us)
+        kinds[name] = TransactionType(
+            operations=3, throughput_per_s=1.0, acknowledged=3, latency_us=latency_us
+        )
+        digest = "b" if otherwise is not None and place >= otherwise else "a"
+        answers.append(
+            StatementAnswer(statement=name, rows=1, rounded=digest, digest=digest, shown=(digest,))
+        )
+    phase = record.phases[0].but(tally=tally.but(by_transaction=kinds))
+    return record.but(phases=(phase,), answers=StatementAnswers(statements=tuple(answers)))
 
 
 def _record(study: Study, trial: Trial, speed: float) -> Record:

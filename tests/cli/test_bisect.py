@@ -91,6 +91,9 @@ def study(homes: Path) -> Path:
         (("--versions", "--settings"), "--settings and --versions exclude each other"),
         (("--resume", "--versions"), "--versions and --resume exclude each other"),
         (("--versions",), "builds its engine (`source.origin`)"),
+        (("--statements", "--versions"), "has the workload `tpcb`"),
+        (("--engines", "nowhere"), "nowhere is no folder"),
+        (("--engines", "nowhere", "--settings"), "--settings and --engines exclude each other"),
     ],
 )
 def test_ends_that_are_none_are_refused_before_anything_is_built(

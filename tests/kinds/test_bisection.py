@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.kinds.bisection import line_of_versions
+from dbdyno.host.cache import silently
+from dbdyno.kinds.bisection import line_of_versions, with_engines
 from dbdyno.prepare_run import study_here
 from dbdyno.prepare_run.study_here import study_at
 from dbdyno.study import Study
@@ -142,3 +145,41 @@ def test_a_study_of_one_version_is_no_line(homes: Path, levels: list[str]) -> No
 def test_versions_of_several_products_are_refused(homes: Path, levels: list[str]) -> None:
     with pytest.raises(UserError, match="of several products: mariadb, sqlite"):
         line_of_versions(study_of(homes, levels[0], "sqlite"), None, None)
+
+
+def _packed(folder: Path, version: str) -> None:
+    """A vendor's tarball with a program that says it is this version of MariaDB."""
+    top = folder / f"mariadb-{version}"
+    (top / "bin").mkdir(parents=True)
+    program = top / "bin" / "mariadbd"
+    program.write_text(f"#!/bin/sh\necho 'mariadbd  Ver {version}-MariaDB'\n")
+    program.chmod(0o755)
+    with tarfile.open(folder / f"{top.name}.tar.gz", "w:gz") as archive:
+        archive.add(top, top.name)
+    shutil.rmtree(top)
+
+
+def test_the_files_of_a_folder_are_the_versions_in_their_order(homes: Path) -> None:
+    folder = homes / "brought"
+    for version in ("11.4.2", "10.11.9", "9.9.9"):
+        _packed(folder, version)
+    (folder / "notes.txt").write_text("not a version")
+    with tarfile.open(folder / "other.tar", "w") as archive:
+        archive.add(folder / "notes.txt", "notes.txt")
+    told: list[str] = []
+    line = line_of_versions(
+        with_engines(study_of(homes, "mariadb@10.11", "mariadb@11.8"), folder, told.append), None, None
+    )
+    assert [point.name for point in line.points] == ["9.9.9", "10.11.9", "11.4.2"], "as numbers"
+    assert len(told) == 1 and told[0].startswith("other.tar is left out: ")
+
+
+def test_a_folder_without_two_versions_is_no_line(homes: Path) -> None:
+    _packed(homes / "brought", "11.4.2")
+    study = study_of(homes, "mariadb@10.11", "mariadb@11.8")
+    for folder, message in (
+        (homes / "brought", "holds 1 version of MariaDB"),
+        (homes / "none", "is no folder"),
+    ):
+        with pytest.raises(UserError, match=message):
+            with_engines(study, folder, silently)

@@ -26,7 +26,7 @@ from dbdyno.analyse.columns import Block, OfRecords
 from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.estimate import Estimator, log_ratios
 from dbdyno.analyse.floor import ASSURANCE
-from dbdyno.analyse.found import EnginesCompared, InstructionChange
+from dbdyno.analyse.found import AnswerDifference, EnginesCompared, InstructionChange
 from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
@@ -136,12 +136,14 @@ class Ends:
 
 @dataclass
 class BisectionEvidence:
-    """The records of a bisection, by place. `worse` is 1 where a larger response is worse, else -1."""
+    """The records of a bisection, by place. `worse` is 1 where a larger response is worse, else -1. All of
+    `asked_of` have questions of their own, in whose family these are."""
 
     study: Study
     run: BisectionRun
     records: Sequence[Record]
     by_place: dict[int, list[Record]] = field(init=False)
+    asked_of: int = 1
 
     def __post_init__(self) -> None:
         line = self.run.line
@@ -157,7 +159,7 @@ class BisectionEvidence:
     def estimator(self) -> Estimator:
         """For the interval of one question, so that all hold together as the study asks."""
         goal = self.study.goal
-        questions = math.ceil(math.log2(max(2, self.run.line.last))) + BESIDE_SEARCH
+        questions = self.asked_of * (math.ceil(math.log2(max(2, self.run.line.last))) + BESIDE_SEARCH)
         method = Method(
             response=goal.response,
             higher_is_better=self.response.higher_is_better,
@@ -180,10 +182,14 @@ class BisectionEvidence:
     def _values(self) -> dict[int, dict[Block, float]]:
         found: dict[int, dict[Block, float]] = {}
         for place, record in self._timed():
-            value = self.response.read(record) if record.outcome is Outcome.MEASURED else None
+            value = self.value(record) if record.outcome is Outcome.MEASURED else None
             if value is not None:
                 found.setdefault(place, {})[record.host, record.block] = value
         return found
+
+    def value(self, record: Record) -> float | None:
+        """What a measured trial says."""
+        return self.response.read(record)
 
     def blocks_for(self, need: BisectionNeed) -> Sequence[Block]:
         """The blocks that were measured for a need, in their order. Others that hold its places as well do
@@ -423,14 +429,31 @@ class BisectionAnswer(StrEnum):
     UNFINISHED = "unfinished"
 
 
+class StatementChange(Frozen):
+    """What became of one statement along a line, by its time or its CPU alone. `answer`, `good`, `bad`,
+    `ends` and `step` are those of a Bisection. Where it is answered otherwise, `otherwise` is the first place
+    that does so, None while that is open, and `difference` says in what, with its first rows."""
+
+    statement: str
+    answer: BisectionAnswer
+    good: int
+    bad: int
+    ends: Ratio | None = None
+    ends_look: Look = Look.NOT_YET
+    step: Ratio | None = None
+    otherwise: int | None = absent(None)
+    difference: AnswerDifference | None = absent(None)
+
+
 class Bisection(Frozen):
     """What was found of a line. The change lies between the `good` place and the `bad` one, and `suspects`
     are the points from behind the good one to the bad one. `ends` is the ratio of the bad end to the good
     one, `step` that of the bad place to the good place before it, in blocks of their own where it was chosen.
     `confirmed` is what those say, and `changes` are the functions that execute more or less in the bad place
-    than in the good one. `ends_look` says what time says of the ends, `ends_instructions` the ratio of
-    what they execute, and `same_code` why their code is the same. `contradicted`: instructions led elsewhere,
-    and time did not agree. `engines` are the versions that were measured, where a line goes over those."""
+    than in the good one. Where each statement has a way of its own, these are `statements`, and the places
+    are those of the first that changed. `ends_look` says what time says of the ends, `ends_instructions` the
+    ratio of what they execute, and `same_code` why their code is the same. `contradicted`: instructions led
+    elsewhere, and time did not agree. `engines` are the versions that were measured, on a line of those."""
 
     run: Run
     title: str
@@ -451,6 +474,7 @@ class Bisection(Frozen):
     changes: tuple[InstructionChange, ...] = ()
     contradicted: bool = False
     engines: EnginesCompared | None = absent(None)
+    statements: tuple[StatementChange, ...] | None = absent(None)
     trials: int
     took_s: float
 
@@ -461,7 +485,7 @@ def bisected(study: Study, run: BisectionRun, records: Sequence[Record]) -> Bise
     course = course_of(seen)
     ends, way, line = course.ends, course.way, run.line
     low, high = (way.low, way.high) if way else (0, line.last)
-    answer = _answer(course)
+    answer = answer_of_course(course)
     if answer is BisectionAnswer.RANGE and course.confirmed is not Look.WORSE and not (way and way.by_counts):
         # A step that time took and could not confirm may have been a wrong one.
         low, high = 0, line.last
@@ -485,13 +509,14 @@ def bisected(study: Study, run: BisectionRun, records: Sequence[Record]) -> Bise
         confirmed=course.confirmed,
         changes=_changes(seen, low, high) if changing else (),
         contradicted=course.contradicted,
-        engines=_engines(seen) if line.along is Along.VERSIONS else None,
+        engines=engines_of(seen) if line.along is Along.VERSIONS else None,
         trials=sum(record.whole for record in records),
         took_s=sum(record.took_s for record in records),
     )
 
 
-def _answer(course: Course) -> BisectionAnswer:
+def answer_of_course(course: Course) -> BisectionAnswer:
+    """What a course ends in."""
     if course.need is not None:
         return BisectionAnswer.UNFINISHED
     if course.way is None:
@@ -501,7 +526,7 @@ def _answer(course: Course) -> BisectionAnswer:
     return BisectionAnswer.FOUND if one and shown else BisectionAnswer.RANGE
 
 
-def _engines(seen: BisectionEvidence) -> EnginesCompared | None:
+def engines_of(seen: BisectionEvidence) -> EnginesCompared | None:
     """The versions that had a trial. Those between the ends are not asked for their defaults."""
     asked = on_line(seen.study, seen.run.line, seen.by_place)
     found = engines_compared(asked, seen.records)

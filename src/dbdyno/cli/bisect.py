@@ -25,6 +25,8 @@ def main(
     bad: str | None,
     settings: bool,
     versions: bool,
+    engines: Path | None,
+    statements: bool,
     resume: str | None,
     blocks: int | None,
     seed: int | None,
@@ -42,8 +44,14 @@ def main(
     form = format_of(form, as_json, output)
     study, resume = study_and_run(study, resume)
     allowed = Allowed.of(devices, allowed_paths)
-    along = _along(settings, versions)
-    asked = {"settings": settings or None, "versions": versions or None}
+    refuse_both("--engines", engines, settings=settings or None)
+    along = _along(settings, versions or engines is not None)
+    asked = {
+        "settings": settings or None,
+        "versions": versions or None,
+        "engines": engines,
+        "statements": statements or None,
+    }
     refuse_both("--resume", resume, good=good, bad=bad, **asked, blocks=blocks, seed=seed)
 
     def begin(_store: Store, run: Run | None) -> Beginning:
@@ -51,7 +59,7 @@ def main(
             return beginning_of_bisection(BISECTION.goes_on(run))
         if study is None:
             raise UserError("no study was named", "dyno bisect STUDY --good REV --bad REV")
-        options = BisectOptions(study, good, bad, along, blocks, seed, allowed)
+        options = BisectOptions(study, good, bad, along, blocks, seed, allowed, engines, statements)
         return beginning_of_bisection(begin_bisection(options, tell))
 
     url = store_url(store)

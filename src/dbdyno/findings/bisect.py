@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from dbdyno.analyse.bisect import Bisection, BisectionAnswer, By, Course, Look, Placed, Side
+from dbdyno.analyse.bisect import (
+    Bisection,
+    BisectionAnswer,
+    By,
+    Course,
+    Look,
+    Placed,
+    Side,
+    StatementChange,
+)
+from dbdyno.analyse.bisect_statements import CPU, StatementCourse, is_changed, need_of_statements
 from dbdyno.analyse.found import InstructionChange
 from dbdyno.findings import engines
 from dbdyno.frozen import ENGINE_FACTOR, level_text
@@ -21,7 +31,7 @@ from dbdyno.report.document import (
     Tone,
     table,
 )
-from dbdyno.report.words import numbers
+from dbdyno.report.words import numbers, safe
 from dbdyno.report.words.numbers import moment_text
 from dbdyno.study.trials import Along, Line, Point, TouchedFile
 
@@ -89,6 +99,8 @@ def headline(found: Bisection) -> str:
     """The answer in a sentence or two."""
     line = line_of(found)
     noun = NOUNS[line.along]
+    if found.statements is not None:
+        return _of_statements(found, found.statements)
     if found.answer is BisectionAnswer.NONE:
         return f"None of {numbers.plural(line.last, noun)} made it slower: {_why_none(found)}."
     if found.answer is BisectionAnswer.UNFINISHED:
@@ -160,6 +172,9 @@ def name_of(line: Line, place: int) -> str:
 
 def _sections(found: Bisection) -> Iterator[Section]:
     line = line_of(found)
+    if found.statements is not None:
+        yield from _statement_sections(found, found.statements)
+        return
     yield Section("The ends", (Lines(tuple(_of_ends(found))),))
     if found.answer in (BisectionAnswer.FOUND, BisectionAnswer.RANGE) and len(found.suspects) > 1:
         rows = [(point.name, point.title) for point in found.suspects]
@@ -249,6 +264,97 @@ def _steps(found: Bisection) -> Iterator[str]:
             f"Tell the version from its defaults: dyno run a study of these two (engine = [{levels}]), then"
             " dyno explain --write apart.toml."
         )
+
+
+STATEMENT_HEADS = ("statement", "ends", "slower since", "step", "answers otherwise since")
+CHANGED_MOST = 5
+
+
+def _of_statements(found: Bisection, statements: Sequence[StatementChange]) -> str:
+    """Which statements changed, and where."""
+    line, count = line_of(found), numbers.plural(len(statements), "statement")
+    slower = [one for one in statements if _is_slower(one)]
+    other = [one for one in statements if one.otherwise is not None]
+    if found.answer is BisectionAnswer.UNFINISHED:
+        return (
+            f"It is not over: {len(slower)} of {count} became slower so far, {len(other)} answer otherwise."
+        )
+    if not slower and not other:
+        return f"None of {count} became slower for certain, and all are answered alike."
+    told = [f"{one.statement} {_since(line, one)}" for one in slower[:CHANGED_MOST]]
+    told += ["..."] if slower[CHANGED_MOST:] else []
+    parts = [f"{len(slower)} of {count} became slower: {'; '.join(told)}"] if slower else []
+    if other:
+        named = [f"{one.statement} since {_name_at(line, one.otherwise)}" for one in other[:CHANGED_MOST]]
+        named += ["..."] if other[CHANGED_MOST:] else []
+        parts.append(f"{len(other)} answered otherwise: {'; '.join(named)}")
+    return ". ".join(parts) + "."
+
+
+def _is_slower(one: StatementChange) -> bool:
+    return one.answer in (BisectionAnswer.FOUND, BisectionAnswer.RANGE)
+
+
+def _since(line: Line, one: StatementChange) -> str:
+    return f"between {line.points[one.good].name} and {line.points[one.bad].name}"
+
+
+def _name_at(line: Line, place: int | None) -> str:
+    return "" if place is None else line.points[place].name
+
+
+def _statement_sections(found: Bisection, statements: Sequence[StatementChange]) -> Iterator[Section]:
+    line, what = line_of(found), "CPU" if found.response == CPU else "time"
+    changed = [one for one in statements if is_changed(one)]
+    others = [one for one in statements if not is_changed(one)]
+    rows = [_statement_row(line, one) for one in (*changed, *others)]
+    kinds = dict.fromkeys((*STATEMENT_HEADS[2:3], STATEMENT_HEADS[4]), ColumnKind.PHRASE)
+    note = (
+        f"Ends: {what} of {line.points[line.last].name} / {what} of {line.points[0].name}; step: {what} of"
+        " the later one of both / the one before."
+    )
+    yield Section("Statements", (table(STATEMENT_HEADS, rows, kinds), Notes((note,))))
+    differing = [one for one in statements if one.difference is not None]
+    if differing:
+        yield Section("Answers", (Lines(tuple(_answer_lines(line, differing))),))
+    if found.engines is not None:
+        yield from engines.sections(found.engines)
+    yield Section("How to read it", (Notes((next(_notes(found)),)), Steps(tuple(_steps(found)))))
+
+
+def _statement_row(line: Line, one: StatementChange) -> tuple[str, ...]:
+    return (
+        safe.clean(one.statement),
+        numbers.effect_text(one.ends) if one.ends else numbers.DASH,
+        _since(line, one) if _is_slower(one) else "",
+        numbers.effect_text(one.step) if one.step else "",
+        _name_at(line, one.otherwise),
+    )
+
+
+def _answer_lines(line: Line, differing: Sequence[StatementChange]) -> Iterator[str]:
+    for one in differing:
+        assert one.difference is not None  # they are those that have one
+        before, after = (
+            safe.clean(rows[0]) if rows else "no such row"
+            for rows in (one.difference.before, one.difference.after)
+        )
+        yield (
+            f"{safe.clean(one.statement)} differs in {one.difference.what} since"
+            f" {_name_at(line, one.otherwise)}: {before} before, {after} since then."
+        )
+
+
+def statements_text(line: Line, courses: Sequence[StatementCourse] | None) -> str:
+    """How far a bisection of statements is, and what is measured next, in a line."""
+    need = need_of_statements(courses, line.last)
+    if need is None:
+        return "the bisection is over"
+    asked = [name_of(line, place) for place in need.places if 0 < place < line.last]
+    if not asked:
+        return "measuring both ends"
+    who = [one.seen.statement for one in courses or () if need in one.needs]
+    return f"measuring beside the ends: {', '.join(asked)}; for {', '.join(who[:CHANGED_MOST])}"
 
 
 def way_text(line: Line, course: Course) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cmp_to_key, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from dbdyno.host.cache import Tell
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, KindOfRun, no_memory
 from dbdyno.layers.build import wish_of
+from dbdyno.obtain.brought import is_brought
 from dbdyno.obtain.installation import Installation, is_below
 from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.obtain.source.commands import commits_between, uncommitted
@@ -36,7 +37,7 @@ from dbdyno.report.words.numbers import plural
 from dbdyno.run import Unwatched
 from dbdyno.study import Study
 from dbdyno.study.designs import of_build
-from dbdyno.study.nouns import Reference
+from dbdyno.study.nouns import STATEMENTS, Factor, Reference
 from dbdyno.study.trials import Along, Line, Point, Trial, on_line
 from dbdyno.trial.bench import Bench
 
@@ -50,8 +51,8 @@ HASH = 12
 """So many digits of a commit's hash are its name."""
 ABOUT_S = 1200.0
 """About how long a bisection takes, for those who wait for this host meanwhile."""
-BLOCKS_MOST = 30
-"""How far a question goes on that cannot be decided."""
+BLOCKS_MOST, STATEMENT_BLOCKS_MOST = 30, 12
+"""How far a question goes on that cannot be decided. Of many statements there is always one that cannot."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,24 @@ class BisectOptions:
     blocks: int | None
     seed: int | None
     allowed: Allowed
+    engines: Path | None = None
+    statements: bool = False
 
 
 def begin_bisection(options: BisectOptions, tell: Tell) -> Begun:
     """A bisection that begins, before any of its trials. Raises UserError for ends between which there is no
     line, and StudyError with all mistakes of the study."""
     names = replace(catalogue(allowed=options.allowed), lone=True)
-    read = study_at(options.path, options.blocks or BLOCKS_MOST, options.seed, names=names)
+    blocks = options.blocks or (STATEMENT_BLOCKS_MOST if options.statements else BLOCKS_MOST)
+    read = study_at(options.path, blocks, options.seed, names=names)
     require_timed(read, "dyno bisect")
+    if options.statements and read.workload.name != STATEMENTS:
+        raise UserError(
+            f"--statements places each statement, and {read.path} has the workload `{read.workload.name}`",
+            'write name = "statements" under [workload], with a folder of .sql files',
+        )
+    if options.engines is not None:
+        read = with_engines(read, options.engines, tell)
     line = line_of(read, options, tell)
     # What is to be known before a run shows at its ends and in its middle: all others are alike.
     shown = on_line(read, line, (0, line.last // 2, line.last))
@@ -80,17 +91,20 @@ def begin_bisection(options: BisectOptions, tell: Tell) -> Begun:
     asked = on_line(read, line, (0, line.last)) if line.along is Along.VERSIONS else shown
     for told in require_sound(asked, tell, allowed=options.allowed):
         tell(told)
-    counting = _counting(shown, line)
+    counting = _counting(shown, line, options.statements)
     here = adapted(shown)
     study = here.study.but(seed=seed_of(here.study))
     installation = registry.locate(study.engine)
     run = new_run(BisectionRun, study, installation, tell, line=line, counting=counting)
+    run = run.but(statements=options.statements)
     others = {level: installed_of(other) for level, other in others_of(on_line(read, line)).items()}
     run = run.but(calibrated=here.calibrated, engines=others)
     return Begun(study_of(run), run, installation)
 
 
-def _counting(study: Study, line: Line) -> Counting:
+def _counting(study: Study, line: Line, statements: bool) -> Counting:
+    if statements:
+        return Counting(by="nothing", why_not="each statement is placed by its own time")
     if line.along is Along.SETTINGS:
         return Counting(by="nothing", why_not="settings change more than what is executed")
     if line.along is Along.VERSIONS:
@@ -133,6 +147,10 @@ class Bisecting(KindOfRun):
 
     def found(self, study: Study, run: Any, records: Sequence[Record]) -> Bisection:
         # Here and below, because a bisection that begins has found nothing yet.
+        if run.statements:
+            from dbdyno.analyse.bisect_statements import statements_bisected
+
+            return statements_bisected(study, run, records)
         from dbdyno.analyse.bisect import bisected
 
         return bisected(study, run, records)
@@ -153,9 +171,14 @@ class Questions(Unwatched):
     def seen(self, records: Sequence[Record]) -> None:
         """The bisection looks for what it needs next, with these records."""
         from dbdyno.analyse.bisect import BisectionEvidence, course_of
-        from dbdyno.findings.bisect import way_text
+        from dbdyno.findings.bisect import statements_text, way_text
 
-        told = way_text(self._run.line, course_of(BisectionEvidence(self._study, self._run, records)))
+        if self._run.statements:
+            from dbdyno.analyse.bisect_statements import courses_of
+
+            told = statements_text(self._run.line, courses_of(self._study, self._run, records))
+        else:
+            told = way_text(self._run.line, course_of(BisectionEvidence(self._study, self._run, records)))
         if told != self._said:
             self._say(told)
             self._said = told
@@ -270,6 +293,42 @@ def _make(bench: Bench, wishes: Mapping[BuildSpecification, tuple[str, ...]], te
         except (BuildFailed, Blocked, UserError):
             # It was told, and is a finding of that commit.
             continue
+
+
+def with_engines(study: Study, folder: Path, tell: Tell) -> Study:
+    """The study with the engines that a folder holds as its versions, the oldest first: a vendor's tarballs,
+    images, and servers. Tells what of it is none of its engine. Raises UserError without two of them."""
+    if not folder.is_dir():
+        raise UserError(
+            f"{folder} is no folder", "--engines FOLDER, with a tarball or an image of each version"
+        )
+    found = sorted(_engines_in(study, folder, tell), key=cmp_to_key(_by_version))
+    if len(found) < 2:
+        title = registry.engine(study.engine.engine).title
+        raise UserError(
+            f"{folder} holds {plural(len(found), 'version')} of {title}, and a line needs two",
+            "put a vendor's tarball, or an image as `docker save` writes it, of each version there",
+        )
+    levels = tuple(reference.written for reference, _ in found)
+    others = tuple(factor for factor in study.factors if factor.name != ENGINE_FACTOR)
+    engine = Factor(name=ENGINE_FACTOR, levels=levels)
+    return study.but(engine=found[0][0], factors=(engine, *others))
+
+
+def _engines_in(study: Study, folder: Path, tell: Tell) -> Iterator[tuple[Reference, Installation]]:
+    for path in sorted(folder.iterdir()):
+        reference = Reference(engine=study.engine.engine, path=str(path.absolute()))
+        if path.name.startswith(".") or not (is_brought(path) or os.access(path, os.X_OK)):
+            continue
+        here = located(reference)
+        if isinstance(here, DynoError):
+            tell(f"{path.name} is left out: {here.message}")
+        else:
+            yield reference, here
+
+
+def _by_version(one: tuple[Reference, Installation], other: tuple[Reference, Installation]) -> int:
+    return is_below(other[1].version, one[1].version) - is_below(one[1].version, other[1].version)
 
 
 def line_of_versions(study: Study, good: str | None, bad: str | None) -> Line:

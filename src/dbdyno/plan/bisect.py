@@ -40,6 +40,10 @@ def ask(study: Study, run: BisectionRun, records: Sequence[Record]) -> Sequence[
 
 def _need(study: Study, run: BisectionRun, records: Sequence[Record]) -> BisectionNeed | None:
     # Here, because a plan that is only shown has no use for numpy.
+    if run.statements:
+        from dbdyno.analyse.bisect_statements import courses_of, need_of_statements
+
+        return need_of_statements(courses_of(study, run, records), run.line.last)
     from dbdyno.analyse.bisect import BisectionEvidence, course_of
 
     return course_of(BisectionEvidence(study, run, records)).need

@@ -301,7 +301,7 @@ class SoakRun(BaseRun):
 
 class BisectionRun(BaseRun):
     """A bisection, which probes points of a `line`. Each question takes at most `blocks` blocks. `counting`
-    says whether the instructions of builds are counted."""
+    says whether the instructions of builds are counted. With `statements` each has a way of its own."""
 
     verb: ClassVar[str] = "dyno bisect"
     words: ClassVar[str] = "a bisection"
@@ -311,6 +311,7 @@ class BisectionRun(BaseRun):
     kind: Literal[RunKind.BISECTION] = RunKind.BISECTION
     line: Line
     counting: Counting
+    statements: bool = absent(False)
 
     @property
     def bisected(self) -> Line | None:

@@ -220,7 +220,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         "--resume",
         (
             *("--again", "--against", "--bad", "--budget", "--clients", "--duration", "--fleet", "--good"),
-            *("--settings", "--smoke", "--until", "--versions"),
+            *("--settings", "--smoke", "--until", "--versions", "--engines", "--statements"),
         ),
         "a run goes on as it began",
     ),
@@ -237,6 +237,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     ),
     ("--on", "--budget"): ExclusionReason("the other study says how long each is measured"),
     **_each("--suggest", ("--budget", "--on"), "a suggestion measures nothing"),
+    ("--engines", "--settings"): ExclusionReason("a line goes over one kind of changes"),
     ("--versions", "--settings"): ExclusionReason("a line goes over one kind of changes"),
     ("--url", "--from"): ExclusionReason("each of the two is a whole configuration"),
     **_each("--study", ("--machine", "--platform"), "the study says what it needs"),

@@ -155,17 +155,29 @@ def tune(context: click.Context, /, **asked: Any) -> None:
 @click.option(
     "--settings",
     is_flag=True,
-    help="Ask which of the study's settings did it: of each factor the first level is good and the last bad.",
+    help="Ask which setting did it: of each factor the first level is good, the last bad.",
 )
 @click.option(
     "--versions",
     is_flag=True,
-    help="Ask which of the study's versions did it: the first level of the factor `engine` is good, the last"
-    " one bad.",
+    help="Ask which level of the factor `engine` did it: the first is good, the last bad.",
+)
+@click.option(
+    "--engines",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Like --versions, over the tarballs, images and servers in FOLDER, in the order of their versions.",
+)
+@click.option(
+    "--statements",
+    is_flag=True,
+    help="Say where each statement of the workload `statements` became slower, or is answered otherwise.",
 )
 @resume_option(help="Go on with a bisection that was cut short: RUN, or the study's latest unfinished one.")
 @click.option(
-    "--blocks", type=click.IntRange(6), help="Take at most this many blocks for each question (default: 30)."
+    "--blocks",
+    type=click.IntRange(6),
+    help="Take at most this many blocks for each question (default: 30; with --statements 12).",
 )
 @click.option("--seed", type=int, help="Draw the order from this seed, not the study's or a random one.")
 @name_option
