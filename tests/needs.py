@@ -11,6 +11,8 @@ import os
 import pwd
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -166,3 +168,19 @@ def require_file_system(kind: str) -> None:
         return
     with skipping_blocked():
         require_maker(kind)
+
+
+PYTHON_OF_SEARCHERS = os.environ.get("DYNO_TEST_SEARCHERS", sys.executable)
+"""The interpreter that searchers of others are installed for."""
+MODULES_OF_SEARCHERS = {"optuna": "optuna", "smac": "smac", "mlos": "mlos_core, flaml.tune"}
+
+
+def require_searcher(name: str) -> str:
+    """The interpreter that has this searcher. Skips the test without one."""
+    modules = MODULES_OF_SEARCHERS[name]
+    asked = subprocess.run(
+        [PYTHON_OF_SEARCHERS, "-c", f"import {modules}"], capture_output=True, text=True, check=False
+    )
+    if asked.returncode:
+        pytest.skip(f"a searcher is not here: {name}: {(asked.stderr.splitlines() or ['?'])[-1]}")
+    return PYTHON_OF_SEARCHERS

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dbdyno.analyse.estimate import Estimator
 from dbdyno.analyse.intervals import ratio_of
-from dbdyno.analyse.quantiles import beside, claims, confidence_each, is_beaten, t_quantile
+from dbdyno.analyse.quantiles import beside, claims, confidence_each, floor_reach, is_beaten, t_quantile
 from dbdyno.findings import analyse
 from dbdyno.findings.factors import Cells, factorial
 from dbdyno.findings.gap_shares import explain
@@ -139,3 +139,12 @@ def test_only_what_is_as_good_in_both_and_better_in_one_beats(
 def test_the_first_part_of_a_loss_comes_before_the_second() -> None:
     damaged, lossy = (1.0, (-1, 0)), (1.0, (0, -900))
     assert is_beaten(damaged, [lossy]) and not is_beaten(lossy, [damaged])
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_equal_servers_lie_beyond_the_noise_floor_as_seldom_as_promised(blocks: int) -> None:
+    draw, runs = np.random.default_rng(63), 20_000
+    floors = np.sqrt(np.mean(draw.normal(0.0, 0.03, (runs, 4)) ** 2, axis=1))
+    means = draw.normal(0.0, 0.03, (runs, blocks)).mean(axis=1)
+    reach = np.array([floor_reach(floor, 4, 0.95, blocks) for floor in floors])
+    assert np.mean(np.abs(means) > reach) == pytest.approx(0.05, abs=0.005)

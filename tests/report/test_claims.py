@@ -144,6 +144,9 @@ CLAIMS: dict[str, Claim] = {
     "words/search._not_confirmed": claim(1, CONFIRMED),
     "words/search._cut_short": claim(1, TAKEN_BACK),
     "words/search.METHOD": claim(1, CONFIRMED, TAKEN_BACK),
+    "words/search.METHOD_OF_OTHERS": claim(
+        1, CONFIRMED, "test_quantiles.py::test_equal_servers_lie_beyond_the_noise_floor_as_seldom_as_promised"
+    ),
     "words/verdicts.LOOKS": claim(
         4, VERDICT, "test_effects.py::test_chance_alone_ends_one_of_twenty_sequential_runs_at_most"
     ),

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -39,10 +39,11 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import BASELINE, Guard, Study
 from dbdyno.study.designs import changed_levels
+from dbdyno.study.nouns import OWN_CANDIDATE
 from dbdyno.study.trials import Purpose, Variant
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.found import Starts
+    from dbdyno.analyse.candidates import Starts
 
 BROKEN, FAILED = -5.0, -10.0
 """The worth of a candidate that broke a guard, and of one without a speed: less than any ratio."""
@@ -107,6 +108,11 @@ def candidates_of(study: Study, records: Sequence[Record]) -> tuple[Candidate, .
         earlier = found.get(record.variant, fresh)
         found[record.variant] = _with(earlier, record, baselines.get(record.block), study)
     return tuple(found.values())
+
+
+def side_of_candidate(name: str) -> Literal["theirs", "own"]:
+    """Which searcher of an evaluation found a candidate."""
+    return "own" if name.startswith(f"{OWN_CANDIDATE}-") else "theirs"
 
 
 def spread_of(candidates: Sequence[Candidate]) -> float:
@@ -215,7 +221,7 @@ def starts_of(study: Study, records: Sequence[Record], levels: Mapping[str, Leve
         bad += one.outcome in BAD or slower
     each = confidence_each(study.goal.confidence, finalists)
     # Here, because a plan asks for the number of starts alone.
-    from dbdyno.analyse.found import Starts
+    from dbdyno.analyse.candidates import Starts
 
     return Starts(
         count=count,

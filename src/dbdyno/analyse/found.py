@@ -585,16 +585,3 @@ class Replays(Frozen):
 
 EFFORTS = ("workload.ef", "config.mhnsw_ef_search", "config.hnsw.ef_search")
 """Factors that trade speed for recall; the first that a study has makes its frontier."""
-
-
-class Starts(Frozen):
-    """The starts of a search's winner that were seen, and how many were `bad`. The true share of bad ones is
-    at most `share_most`, with this confidence. `needed` starts without a bad one show the share `asked`
-    for."""
-
-    count: int
-    bad: int
-    share_most: float
-    confidence: float
-    asked: float | None = absent(None)
-    needed: int = absent(0)

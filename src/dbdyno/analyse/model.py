@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dbdyno.analyse.candidates import Judged, Starts
 from dbdyno.analyse.capacity import Capacities
 from dbdyno.analyse.found import (
     KEPT_LAZY,
@@ -28,7 +29,6 @@ from dbdyno.analyse.found import (
     RequestTimes,
     SecondResponse,
     Series,
-    Starts,
     StatementCostsCompared,
     StatementsCompared,
     StatementTimes,
@@ -527,8 +527,8 @@ class SearchResult(Frozen):
     the confirmed candidate over the confirmed one. `changes` are the winner's, and `removed` those that the
     elimination took away, with the share that each had. `took_s` are seconds by purpose. `apart_blocks` is
     how many blocks of the confirmation had servers that were not all up together, though the arrangement is
-    side by side. `given_up` is what candidates and variants give up by the levels that they change, by name,
-    without those that keep all.
+    side by side. `judged` are the finalists of an evaluation. `given_up` is what candidates and variants give
+    up by the levels that they change, by name, without those that keep all.
     """
 
     tried: tuple[Tried, ...]
@@ -541,6 +541,7 @@ class SearchResult(Frozen):
     removed: tuple[Change, ...] = ()
     rounds: tuple[Round, ...] = ()
     starts: Starts | None = absent(None)
+    judged: tuple[Judged, ...] = absent(())
     took_s: dict[Purpose, float] = Field(default_factory=dict)
     apart_blocks: int = absent(0)
     # Nothing is told of searches in which nothing may be given up.

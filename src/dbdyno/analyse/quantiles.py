@@ -47,6 +47,13 @@ def t_quantile(confidence: float, pairs: int, freedom_most: float = math.inf) ->
     return student_quantile(confidence, min(pairs - 1, freedom_most))
 
 
+def floor_reach(log_sd: float, floor_blocks: int, confidence: float, blocks: int) -> float:
+    """How far the mean log ratio of equal servers over some blocks lies from 0 at most, with this confidence,
+    where `log_sd` is the root of the mean square of such ratios in other blocks, whose mean is known to be
+    0: so it has as many degrees of freedom as these are."""
+    return student_quantile(confidence, floor_blocks) * log_sd / math.sqrt(blocks)
+
+
 @lru_cache(maxsize=1024)
 def student_quantile(confidence: float, freedom: float) -> float:
     """The two-sided Student t quantile for so many degrees of freedom."""

@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Measure": {
         "run": "Carry out a study: every trial proved, measured, checked and recorded.",
         "tune": "Search for the setup to deploy, confirm it, and remove changes that do not help.",
+        "evaluate": "Measure what a searcher of yours asks, a line of JSON each, and judge its best.",
         "bisect": "Find the commit, the version or the setting that made a server slower.",
         "soak": "Soak a study: with how many clients does each variant stay up, and does anything grow?",
         "load": "Drive a load against a server that runs already.",

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Measuring:
     """What a user says to every `verb` that measures: the `study` or the run to `resume`, where it is kept
-    (`url`), and in which form its answer is shown."""
+    (`url`), and in which form its answer is shown. A verb that shows no report `ends` in its own way, with an
+    exit code."""
 
     verb: str
     study: Path | None
@@ -68,6 +69,7 @@ class Measuring:
     fail_on: tuple[str, ...] = ()
     live: int | None = None
     add_blocks: int | None = None
+    ends: Callable[[Analysis], int] | None = None
 
     def tell(self, line: str) -> None:
         """Says what is done before the first trial."""
@@ -128,6 +130,8 @@ def measure(
         analysis = kind.found(study, run, records)
         if gate is None:
             _keep_in_brief(asked.url, analysis)
+    if asked.ends is not None:
+        sys.exit(asked.ends(analysis))
     sys.exit(_report_delivered(asked, analysis, reruns, gate))
 
 
@@ -153,7 +157,8 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
         elif own is None:
             progress = stack.enter_context(shown(beginning.trials or 0, study, beginning.trials_s))
             bench = replace(bench, tell=progress.say)
-        ask = kind.ask(run, partial(server_bytes, study), progress.decided)
+        memory = partial(server_bytes, study)
+        ask = beginning.ask(memory) if beginning.ask else kind.ask(run, memory, progress.decided)
         ask = told_to(progress, ask, store) if own is None else told_of(progress, ask)
         ask = kind.before(ask, bench, asked.tell)
         other = None

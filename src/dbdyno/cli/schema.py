@@ -78,6 +78,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "plan": _plan,
     "show": _show,
     "show-trial": _trial,
+    "evaluate": _of("dbdyno.kinds.evaluation_lines:Line"),
     "register": _of("dbdyno.records.chain:Entry"),
     "register-list": _of("dbdyno.records.chain:Entry", many=True),
     "verify": _of("dbdyno.publish.verified:Verification"),

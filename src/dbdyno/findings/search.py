@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from dbdyno.analyse.elimination import (
@@ -30,6 +31,11 @@ GIVEN_UP_NOTE = (
     "What candidates gain by what they give up. Full points: none is better that gives up no more. How much"
     " is lost was not measured."
 )
+JUDGED_HEADS = ("variant", "found by", "ratio told", "measured again", "interval", "again / told", "holds")
+JUDGED_NOTE = (
+    "Theirs: a searcher of others. Own: Dyno’s. Told: the ratio to the baseline in the blocks by which it was"
+    " chosen. Again: in fresh blocks. It holds where these show it to be faster than the baseline."
+)
 NOTE = "Share: the ratio winner / winner without this change, over the blocks of the last round."
 
 
@@ -44,6 +50,9 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 
 
 def _ended(analysis: Analysis, found: SearchResult) -> Iterator[Element]:
+    if found.judged:
+        yield table(JUDGED_HEADS, judged_rows(found), dict.fromkeys(("found by", "holds"), ColumnKind.PHRASE))
+        yield Notes((JUDGED_NOTE,))
     yield Figure("dbdyno.report.figures.search:shares", (found, analysis.method.margin))
     if found.changes:
         yield table(CHANGE_HEADS, change_rows(found), {"from": ColumnKind.CODE, "to": ColumnKind.CODE})
@@ -97,6 +106,23 @@ def _distance(change: Change) -> float:
     if change.share is None:
         return float("inf")
     return max(change.share.ratio, 1.0 / change.share.ratio)
+
+
+def judged_rows(found: SearchResult) -> list[tuple[str, ...]]:
+    """The finalists of an evaluation, those of each side by what their searcher saw."""
+    ranked = sorted(found.judged, key=lambda one: (one.side == "own", -abs(math.log(one.told))))
+    return [
+        (
+            one.name,
+            one.side,
+            numbers.ratio_text(one.told),
+            numbers.DASH if one.again is None else numbers.ratio_text(one.again),
+            numbers.DASH if one.low is None or one.high is None else numbers.between_text(one.low, one.high),
+            numbers.DASH if one.again is None else numbers.ratio_text(one.again / one.told),
+            "yes" if one.holds else "no",
+        )
+        for one in ranked
+    ]
 
 
 def finalist_rows(analysis: Analysis) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from dbdyno.analyse.candidates import Judged
 from dbdyno.analyse.elimination import (
     COSTS,
     Candidate,
@@ -21,6 +22,7 @@ from dbdyno.analyse.elimination import (
     candidates_of,
     eliminated,
     of_purpose,
+    side_of_candidate,
     starts_of,
     took_s,
 )
@@ -97,7 +99,8 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     confirming = of_purpose(records, Purpose.CONFIRMATION)
     if not confirming:
         # A row for each candidate would look like a verdict, and the path shows them all.
-        baseline = [one for one in of_purpose(records, Purpose.SEARCH) if one.variant == BASELINE]
+        beside = [*of_purpose(records, Purpose.FLOOR), *of_purpose(records, Purpose.SEARCH)]
+        baseline = [one for one in beside if one.variant == BASELINE]
         found = analysed_blocks(study, run, baseline)
         return found.but(study=study, search=result)
     confirmed = analysed_blocks(study, run, confirming)
@@ -105,6 +108,8 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     finalists = tuple(one.name for one in confirmed.candidates)
     apart = _apart_blocks(study, confirming)
     result = result.but(finalists=finalists, confirmed=over, apart_blocks=apart)
+    if run.named_by_others:
+        result = result.but(judged=_judged(study, tried, confirmed))
     winner = winner_of(confirmed) if over else None
     if winner is None:
         return confirmed.but(study=study, search=result)
@@ -122,6 +127,32 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         starts=starts_of(study, records, final.levels, len(finalists)),
     )
     return _with_winner(study, confirmed, result, told)
+
+
+def _judged(study: Study, tried: Sequence[Candidate], confirmed: Analysis) -> tuple[Judged, ...]:
+    """The finalists of an evaluation. One that both searchers found is measured again once."""
+    sign = 1.0 if metrics.find(study.goal.response).higher_is_better else -1.0
+    found = []
+    for variant in confirmed.candidates:
+        alike = [one for one in tried if one.levels == variant.levels]
+        # Variants that the study names were found by nobody.
+        if variant.name not in {one.name for one in alike}:
+            continue
+        sides = {side_of_candidate(one.name) for one in alike if one.log_ratios and not one.cause}
+        own = next(one for one in alike if one.name == variant.name)
+        effect = variant.effect
+        found.append(
+            Judged(
+                name=variant.name,
+                side="both" if len(sides) > 1 else side_of_candidate(variant.name),
+                told=math.exp(sign * own.worth),
+                again=None if effect is None else effect.ratio,
+                low=None if effect is None else effect.low,
+                high=None if effect is None else effect.high,
+                holds=variant.verdict is Verdict.FASTER,
+            )
+        )
+    return tuple(found)
 
 
 def _apart_blocks(study: Study, confirming: Sequence[Record]) -> int:

@@ -35,7 +35,7 @@ class Beginning:
     """A run that is to be carried out: the reference that takes turns with it, the builds that both need, and
     how many seconds its trials, 0 where nobody knows, and all of it will take. `lines` say what begins, after
     so many trials that are kept and at that time. `trials` are all that it has; None where nobody knows. Its
-    store has it as over where it `reopens`."""
+    store has it as over where it `reopens`. `ask` finds its trials where only its verb knows them."""
 
     begun: Begun
     trials_s: float
@@ -45,6 +45,7 @@ class Beginning:
     reference: Begun | None = None
     builds: tuple[Foreseen, ...] = ()
     reopens: bool = False
+    ask: Callable[[Memory], Ask] | None = None
 
 
 class KindOfRun:

@@ -24,6 +24,7 @@ KINDS: LazyTable[KindOfRun] = registry(
         RunKind.SEARCH: "dbdyno.kinds.search:SEARCH",
         RunKind.SOAK: "dbdyno.kinds.soak:SOAK",
         RunKind.BISECTION: "dbdyno.kinds.bisection:BISECTION",
+        RunKind.EVALUATION: "dbdyno.kinds.evaluation:EVALUATION",
         RunKind.IMPORTED: "dbdyno.kinds.kind:IMPORTED",
     }
 )

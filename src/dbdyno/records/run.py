@@ -101,6 +101,7 @@ class RunKind(StrEnum):
     SEARCH = "search"
     SOAK = "soak"
     BISECTION = "bisection"
+    EVALUATION = "evaluation"
     IMPORTED = "imported"
 
 
@@ -208,6 +209,11 @@ class BaseRun(Frozen):
     def bisected(self) -> Line | None:
         """The line whose points it probed, where it looked for the one that changed the speed."""
         return None
+
+    @property
+    def named_by_others(self) -> bool:
+        """Whether a searcher of others named its candidates."""
+        return False
 
     @property
     def no_speeds(self) -> tuple[str, str]:
@@ -325,6 +331,26 @@ class BisectionRun(BaseRun):
         return on_line(study, self.line)
 
 
+class EvaluationRun(BaseRun):
+    """An evaluation: a searcher of others names the candidates, one after the other, and Dyno measures and
+    confirms them. It has the time of a search. With `own`, Dyno's own search has as much of it as the other
+    one took. Where it `confirms`, the best of each are measured again at its end."""
+
+    verb: ClassVar[str] = "dyno evaluate"
+    words: ClassVar[str] = "an evaluation"
+    searches: ClassVar[bool] = True
+    open_ended: ClassVar[bool] = True
+    kind: Literal[RunKind.EVALUATION] = RunKind.EVALUATION
+    budget_s: float
+    room_bytes: int | None = absent(None)
+    own: bool = absent(False)
+    confirms: bool = absent(True)
+
+    @property
+    def named_by_others(self) -> bool:
+        return True
+
+
 class ImportedRun(BaseRun):
     """Logs of another tool. It has no study but what it says of itself; `study_text` lists the logs."""
 
@@ -369,13 +395,16 @@ def _asks_a_search(study_text: str) -> bool:
 
 
 Run = Annotated[
-    ComparisonRun | SearchRun | SoakRun | BisectionRun | ImportedRun,
+    ComparisonRun | SearchRun | SoakRun | BisectionRun | EvaluationRun | ImportedRun,
     Field(discriminator="kind"),
     BeforeValidator(_with_kind),
 ]
 """A run of any kind."""
 
-KINDS_OF_RUN: tuple[type[BaseRun], ...] = (ComparisonRun, SearchRun, SoakRun, BisectionRun, ImportedRun)
+KINDS_OF_RUN: tuple[type[BaseRun], ...] = (
+    *(ComparisonRun, SearchRun, SoakRun, BisectionRun),
+    *(EvaluationRun, ImportedRun),
+)
 
 OfKind = TypeVar("OfKind", bound=BaseRun)
 

@@ -235,6 +235,13 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         ("--against", "--budget", "--live", "--suggest", "--until"),
         "the hosts of a fleet take blocks as they come",
     ),
+    ("--resume", "--own"): ExclusionReason("a run goes on as it began"),
+    **_each(
+        "--ask",
+        ("--budget", "--own", "--resume"),
+        "Dyno's own search is handed out, and somebody else measures",
+        "leave it out",
+    ),
     ("--on", "--budget"): ExclusionReason("the other study says how long each is measured"),
     **_each("--suggest", ("--budget", "--on"), "a suggestion measures nothing"),
     ("--engines", "--settings"): ExclusionReason("a line goes over one kind of changes"),

@@ -156,6 +156,8 @@ TWIN = "baseline-twin"
 """The name of the baseline's second copy in an A/A study."""
 CANDIDATE = "candidate"
 """How the names of what a search tries begin."""
+OWN_CANDIDATE = "own"
+"""The same of Dyno's own search, where a searcher of others is judged beside it."""
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
 TPCC = "tpcc"

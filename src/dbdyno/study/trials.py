@@ -233,8 +233,10 @@ class Variant(Frozen):
 
 
 class Purpose(StrEnum):
-    """What a block of a search is for, in the order in which they come."""
+    """What a block of a search is for, in the order in which they come. An evaluation begins with those that
+    show how far two servers of the baseline lie apart."""
 
+    FLOOR = "floor"
     SEARCH = "search"
     CONFIRMATION = "confirmation"
     ELIMINATION = "elimination"

@@ -163,7 +163,7 @@ def pristine_data(setup: Setup, bench: Bench, trial: Trial) -> Pristine:
         return _image(0, setup, bench)
     if images is None:
         images = _worth(_image(0, *_on_first(setup, bench)), worth_s(bench.study, bench.run.budget_s))
-    first = 0 if trial.purpose in (None, Purpose.SEARCH) else images
+    first = 0 if trial.purpose in (None, Purpose.FLOOR, Purpose.SEARCH) else images
     # What is counted stands in no block. It takes the first image, which is always there.
     return _image(first + bench.run.pair_on_host(trial.block) % images, setup, bench)
 

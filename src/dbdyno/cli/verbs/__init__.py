@@ -10,7 +10,7 @@ import click
 
 _FILES = {
     "ask": ("demo", "plan", "probe", "register", "calibrate"),
-    "measure": ("run", "tune", "bisect", "soak", "profile", "import"),
+    "measure": ("run", "tune", "evaluate", "bisect", "soak", "profile", "import"),
     "read": (
         *("report", "show", "explain", "museum", "export", "publish", "verify"),
         *("compare", "gate", "matrix", "trend", "diff"),

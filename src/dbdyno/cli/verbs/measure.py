@@ -150,6 +150,50 @@ def tune(context: click.Context, /, **asked: Any) -> None:
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
+@resume_option(
+    help="Go on with an evaluation that was cut short. What it answered is answered again at once, in the "
+    "order in which the same levels are asked, and not measured again.",
+)
+@click.option(
+    "--own",
+    is_flag=True,
+    help="Let Dyno's own search have as much time as yours took, and measure the best of both again.",
+)
+@click.option(
+    "--ask",
+    "asks",
+    is_flag=True,
+    help="Measure nothing: hand out what Dyno's own search would try, and read a result for each.",
+)
+@click.option(
+    "--tell",
+    "told",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --ask: a file of results that are known already, a line of JSON each.",
+)
+@budget_option
+@click.option("--seed", type=int, help="Draw orders and candidates from this seed, not the study's.")
+@name_option
+@note_option
+@calibration_option
+@devices_option
+@paths_option
+@wait_option
+@quiet_option
+@store_option
+def evaluate(**asked: Any) -> None:
+    """Measure what a searcher of others asks for, a line of JSON each, and judge the best that it found.
+
+    The study has the design `search`. Levels are read from standard input, such as {"levels":
+    {"config.cache_size": "4M"}}. Each line is answered on standard output: response, ratio to the baseline
+    beside it, interval, guards, cost in seconds, and why something was not measured. When the input ends, the
+    best are measured again in fresh blocks. See docs/guides/searchers.py, and: dyno schema evaluate.
+    """
+    body("evaluate:main")(**asked)
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", required=False, type=click.Path(path_type=Path))
 @click.option("--good", metavar="REV", help="The commit, version or variant that is fast enough.")
 @click.option("--bad", metavar="REV", help="The commit, version or variant that is slower.")
 @click.option(

@@ -26,7 +26,7 @@ from dbdyno.frozen import Level
 from dbdyno.plan.blocks import Order, require_baseline
 from dbdyno.plan.search.sampler import Levels, propose
 from dbdyno.records.record import Outcome, Record
-from dbdyno.records.run import SearchRun
+from dbdyno.records.run import EvaluationRun, Run, SearchRun
 from dbdyno.study import BASELINE, CANDIDATE, Arrangement, Study
 from dbdyno.study.trials import Purpose, Trial, Variant, phases_of
 
@@ -93,6 +93,32 @@ def making_s(records: Sequence[Record]) -> float:
     return max(0.0, sum(first) - trial_s(records))
 
 
+def next_candidate(
+    study: Study,
+    seed: int,
+    tried: Sequence[Candidate],
+    asked: Sequence[Levels],
+    allowed: Callable[[Levels], bool],
+) -> tuple[Levels, bool] | None:
+    """What the search tries next where candidates are asked for one by one, after those that it `asked` for
+    and with what was told of those that were `tried`; and whether they are levels that it asked for before.
+    So many in a row are found as those of one block, after the best one so far. None where nothing is left.
+    """
+    # Here, because a plan that is only shown has no use for numpy.
+    from dbdyno.plan.search.model import Model
+
+    model = Model(study, tried)
+    number, position = divmod(len(asked), 1 + NEW_EACH_BLOCK)
+    if position == 0 and (best := model.leading(tried)) is not None:
+        return dict(best.levels), True
+    begun = number * (1 + NEW_EACH_BLOCK)
+    fresh = [levels for levels in asked[begun:] if levels not in asked[:begun]]
+    known = [one.levels for one in tried]
+    model.believe([levels for levels in fresh if levels not in known])
+    found = propose(study, tried, model, fresh, f"{seed} {number} {position}", allowed)
+    return None if found is None else (found, False)
+
+
 Memory = Callable[[Mapping[str, Level]], int]
 """About how many bytes a server takes with these levels."""
 
@@ -127,7 +153,7 @@ def ask(memory: Memory, study: Study, run: SearchRun, records: Sequence[Record])
             return ()
         trials = trials_of(study, run, block, len(earlier))
         if left := [trial for trial in trials if trial.index not in done]:
-            return _at_once(memory, study, run, left, held_bytes(whole))
+            return at_once(memory, study, run, left, held_bytes(whole))
     return ()
 
 
@@ -138,7 +164,7 @@ def next_block(memory: Memory, study: Study, run: SearchRun, earlier: Sequence[R
     if not confirming:
         if found := _to_search(memory, study, run, earlier, number):
             return Block(number, Purpose.SEARCH, found)
-        return _to_confirm(study, earlier, _even(number))
+        return _to_confirm(study, earlier, even(number))
     if len({record.block for record in confirming}) < study.blocks:
         known = {record.variant: record.levels for record in confirming}
         variants = tuple(Variant(name=name, levels=levels) for name, levels in known.items())
@@ -146,7 +172,7 @@ def next_block(memory: Memory, study: Study, run: SearchRun, earlier: Sequence[R
     return _to_eliminate(study, run, earlier, confirming, number)
 
 
-def trials_of(study: Study, run: SearchRun, block: Block, first: int) -> list[Trial]:
+def trials_of(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
     """A block's trials in their order, with indices from `first` on."""
     phases = phases_of(study)
     return [
@@ -169,7 +195,7 @@ def _to_search(
     baseline = Variant(name=BASELINE, levels=study.baseline)
     if not earlier:
         return (baseline,)
-    _require_sound_baseline(study, earlier)
+    require_sound_baseline(study, earlier)
     tried = candidates_of(study, earlier)
     if not tried:
         _require_time(study, run, earlier)
@@ -240,7 +266,7 @@ def _to_eliminate(
     pressed = begins and len(elimination.rounds) > 1
     if not due or (pressed and not has_time(run, earlier, study.blocks * len(due))):
         return _to_start(study, run, earlier, number)
-    return Block(_even(number) if begins else number, Purpose.ELIMINATION, due)
+    return Block(even(number) if begins else number, Purpose.ELIMINATION, due)
 
 
 def _to_start(study: Study, run: SearchRun, earlier: Sequence[Record], number: int) -> Block | None:
@@ -261,7 +287,7 @@ def _to_start(study: Study, run: SearchRun, earlier: Sequence[Record], number: i
         Variant(name=BASELINE, levels=study.baseline),
         Variant(name=winner.name, levels=winner.levels),
     )
-    return Block(number if begun else _even(number), Purpose.STARTS, variants)
+    return Block(number if begun else even(number), Purpose.STARTS, variants)
 
 
 def fits(memory: Memory, study: Study, room_bytes: int | None, levels: Sequence[Mapping[str, Level]]) -> bool:
@@ -276,13 +302,17 @@ def _have_room(study: Study, room_bytes: int, needed: Sequence[float]) -> bool:
     return (sum(needed) if beside else max(needed)) <= room_bytes
 
 
-def _even(number: int) -> int:
+def even(number: int) -> int:
     """Blocks that are compared come in pairs, of which the second runs the first's order backwards."""
     return number + number % 2
 
 
-def _at_once(
-    memory: Memory, study: Study, run: SearchRun, trials: Sequence[Trial], held: Mapping[str, float]
+def at_once(
+    memory: Memory,
+    study: Study,
+    run: SearchRun | EvaluationRun,
+    trials: Sequence[Trial],
+    held: Mapping[str, float],
 ) -> Sequence[Trial]:
     """As many of a block's trials as have room beside each other; at least one. The rest follow, and what
     follows meets other disturbances. So a cache that data did not fill counts as what it held."""
@@ -327,7 +357,7 @@ def _require_time(study: Study, run: SearchRun, records: Sequence[Record]) -> No
         )
 
 
-def _require_sound_baseline(study: Study, records: Sequence[Record]) -> None:
+def require_sound_baseline(study: Study, records: Sequence[Record]) -> None:
     """Raises BaselineFailed where the first trial, which is the baseline's, gives nothing to compare with."""
     require_baseline(study, records)
     first = min(records, key=lambda record: record.trial)

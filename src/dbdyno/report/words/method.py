@@ -48,7 +48,7 @@ def method_text(analysis: Analysis) -> list[str]:
         _response_text(method),
         "Ratio: variant / baseline within a block, then the geometric mean over blocks. A block holds every"
         " variant once, in random order, so a disturbance of a whole block cancels out.",
-        *filter(None, [_baselines_text(analysis), search.METHOD if analysis.search else ""]),
+        *filter(None, [_baselines_text(analysis), _search_text(analysis)]),
         f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
         *filter(None, [calibration_text(analysis), load_host_text(analysis)]),
         f"A verdict needs at least {plural(method.blocks_least, 'block')}. Faster also needs every guard to"
@@ -227,6 +227,12 @@ def layout_text(analysis: Analysis) -> str:
         f" {share_text(analysis.method.confidence)}. No build counts as faster or slower unless its whole"
         f" interval lies beyond that.{few if spread.placebos < PLACEBOS_ENOUGH else ''}"
     )
+
+
+def _search_text(analysis: Analysis) -> str:
+    """How candidates were found; empty for other designs than a search."""
+    of_search = search.METHOD_OF_OTHERS if analysis.run.named_by_others else search.METHOD
+    return of_search if analysis.search else ""
 
 
 def _baselines_text(analysis: Analysis) -> str:

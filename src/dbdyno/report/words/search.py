@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.analyse.found import Starts
+from dbdyno.analyse.candidates import Starts
 from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Tried
 from dbdyno.frozen import Level, level_text, listed
 from dbdyno.records import metrics
@@ -15,6 +15,7 @@ from dbdyno.study.nouns import Promise
 from dbdyno.study.trials import Purpose
 
 DOING = {
+    Purpose.FLOOR: "measuring the baseline twice",
     Purpose.SEARCH: "searching",
     Purpose.CONFIRMATION: "confirming",
     Purpose.ELIMINATION: "taking changes back",
@@ -75,6 +76,7 @@ def sentences(found: SearchResult) -> list[str]:
     how long each part took."""
     told = [
         *_given_up(found),
+        _judged(found),
         _removed(found),
         _cut_short(found),
         _optimism(found),
@@ -113,6 +115,28 @@ def _bargain(found: SearchResult, one: Tried) -> str:
     return (
         f"{changes} ({clean(one.name)}) {kept} and has {ratio_text(one.ratio)} times the baseline’s response"
     )
+
+
+LOST = 0.7
+"""A finalist that keeps less than this of the ratio that it was chosen by has lost 30 % of its speed."""
+
+
+def _judged(found: SearchResult) -> str:
+    """How many of the best of a searcher hold when they are measured again, side by side with Dyno's own."""
+    told = []
+    for side, words in (("theirs", "theirs"), ("own", "Dyno’s own")):
+        best = [one for one in found.judged if one.side in (side, "both")]
+        if best:
+            holding = sum(one.holds for one in best)
+            lost = sum(one.again is not None and _kept_share(one.told, one.again) < LOST for one in best)
+            told.append(f"{holding} of {len(best)} of {words} hold ({lost} lost 30 % or more)")
+    return f"Measured again in fresh blocks, of the best {' and '.join(told)}." if told else ""
+
+
+def _kept_share(told: float, again: float) -> float:
+    """What a finalist keeps of its speed. What was told of it is better than the baseline, whichever way is
+    better."""
+    return again / told if told > 1.0 else told / again
 
 
 def _removed(found: SearchResult) -> str:
@@ -191,6 +215,13 @@ def _took(found: SearchResult) -> str:
     return f"Time: {', '.join(parts)}." if parts else ""
 
 
+METHOD_OF_OTHERS = (
+    "Evaluation: a searcher of others named levels, and each block holds them beside the baseline. A ratio of"
+    " few blocks has an interval by the noise floor, which is the spread of two servers of the baseline in"
+    " blocks of their own. So it takes other levels to be as noisy. The best of many is lucky, so the best of"
+    " each searcher were measured again in fresh blocks, with keys, copies of the data and servers of their"
+    " own. Only those give a verdict. Dyno’s own search, where it was asked for, had as much time."
+)
 METHOD = (
     "Search: each candidate is compared with the baseline in the same block. The first ones change a few"
     " factors at random. Later ones are picked around the best one: three of four by a Gaussian process of"
