@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from click.testing import CliRunner
 from dbdyno.cli import VERBS, dyno
 from dbdyno.errors import DynoError
 from dbdyno.host import journal as journal_module
-from dbdyno.host import paths
+from dbdyno.host import kernel_values, paths
 from dbdyno.host.journal import left_by_others, open_journal, replay_abandoned, start_ticks, undoes
 from tests.conftest import DYNO
 from tests.needs import IS_ROOT, needs_root
 from tests.structure import ROOT
+from tests.trials import alone_on_host
 
 undone: list[str] = []
 
@@ -200,7 +202,7 @@ FULL = """
 import os, subprocess, sys
 from pathlib import Path
 from dbdyno.errors import DynoError
-from dbdyno.host import paths
+from dbdyno.host import kernel_values, paths
 from dbdyno.host.journal import open_journal, undoes
 from dbdyno.host.volumes.mounts import enter_private_namespace
 
@@ -324,23 +326,54 @@ def test_what_is_not_dynos_is_left_alone(tmp_path: Path, entry: dict[str, str], 
     assert path.exists(), "what was not undone stays written down"
 
 
-@needs_root
-def test_a_loop_device_that_serves_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    theirs = tmp_path / "theirs"
-    theirs.write_bytes(bytes(1 << 20))
+@contextmanager
+def attached(theirs: Path) -> Iterator[Path]:
+    """A loop device that serves somebody's file."""
     attach = subprocess.run(
         ["losetup", "--find", "--show", str(theirs)], capture_output=True, text=True, check=False
     )
     if attach.returncode != 0:
         pytest.skip(f"no loop device can be had: {attach.stderr.strip()}")
     device = attach.stdout.strip()
-    held = Path("/sys/block") / Path(device).name / "loop" / "backing_file"
     try:
-        abandon({"kind": "loop", "device": device, "backing": str(tmp_path / "mine")})
-        replay_abandoned()
-        assert held.read_text().strip() == str(theirs)
+        yield Path(device)
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@needs_root
+def test_a_loop_device_that_serves_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(bytes(1 << 20))
+    with attached(theirs) as device:
+        abandon({"kind": "loop", "device": str(device), "backing": str(tmp_path / "mine")})
+        replay_abandoned()
+        held = Path("/sys/block") / device.name / "loop" / "backing_file"
+        assert held.read_text().strip() == str(theirs)
+
+
+@needs_root
+@pytest.mark.parametrize(("value", "left"), [("mq-deadline", "none"), ("kyber", "mq-deadline")])
+def test_whoever_has_inherited_a_scheduler_of_dynos_has_the_one_before(
+    tmp_path: Path, value: str, left: str
+) -> None:
+    """A killed Dyno's loop device is free with its scheduler, and somebody else may take it before the next
+    Dyno starts. Another scheduler is of their own choice."""
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(bytes(1 << 20))
+    with alone_on_host(), attached(theirs) as device:
+        scheduler = Path("/sys/block") / device.name / "queue" / "scheduler"
+        before = kernel_values.read(scheduler)
+        if "mq-deadline" not in kernel_values.choices(scheduler):
+            pytest.skip("this host offers no scheduler for loop devices")
+        scheduler.write_text("mq-deadline")
+        try:
+            own = {"before": "none", "value": value, "device": "of another life"}
+            abandon({"kind": "kernel_value", "path": str(scheduler), **own})
+            replay_abandoned()
+            assert kernel_values.read(scheduler) == left
+        finally:
+            scheduler.write_text(before)
 
 
 def test_every_verb_undoes_what_a_dead_dyno_left_but_those_that_touch_nothing() -> None:
@@ -448,7 +481,7 @@ def test_a_fresh_dyno_knows_how_to_undo_every_kind(homes: Path) -> None:
 
 DIES = """
 import os, signal
-from dbdyno.host import paths
+from dbdyno.host import kernel_values, paths
 from dbdyno.host.journal import open_journal
 with open_journal() as journal:
     folder = paths.cache() / "trials" / "left"

@@ -250,18 +250,21 @@ def test_a_value_of_a_disk_is_not_put_back_on_another_that_has_its_name(system: 
         assert kernel_values.read(value) == left
 
 
-def test_a_scheduler_that_a_loop_device_kept_is_put_back_while_it_has_no_file(system: Path) -> None:
-    """The kernel counts its disks on when a file goes, which a killed Dyno takes with it."""
+def test_a_scheduler_that_a_loop_device_kept_is_put_back_unless_another_was_chosen(system: Path) -> None:
+    """The kernel counts its disks on when a file goes, which a killed Dyno takes with it. Whose file comes
+    next inherits what Dyno has set."""
     disk = system / "block" / "loop9"
     value, backing = disk / "queue" / "scheduler", disk / "loop" / "backing_file"
     value.parent.mkdir(parents=True)
-    for has_file, left in ((False, "none"), (True, "mq-deadline")):
+    for file, chosen, left in (("", "", "none"), ("theirs", "", "none"), ("theirs", "kyber", "kyber")):
         value.write_text("none\n")
         (disk / "diskseq").write_text("7\n")
         with open_journal() as journal:
             kernel_values.set_value(journal, value, "mq-deadline", "storage.scheduler")
             (disk / "diskseq").write_text("8\n")
-            if has_file:
-                backing.parent.mkdir()
+            if file:
+                backing.parent.mkdir(exist_ok=True)
                 backing.write_text("/somebodys/volume.img\n")
+            if chosen:
+                value.write_text(f"{chosen}\n")
         assert kernel_values.read(value) == left

@@ -111,7 +111,8 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
             try:
                 before = read(path)
                 if before != value:
-                    journal.note("kernel_value", path=str(path), before=before, device=_device(path))
+                    own = {"value": value, "device": _device(path)}
+                    journal.note("kernel_value", path=str(path), before=before, **own)
             except BaseException:
                 _let_go(path)
                 raise
@@ -186,9 +187,10 @@ def _put_back(entry: Mapping[str, Any]) -> None:
 
 def _restore(entry: Mapping[str, Any], path: Path) -> None:
     before = str(entry["before"])
-    if not path.exists() or read(path) == before:
+    if not path.exists() or (now := read(path)) == before:
         return
-    if _device(path) == entry.get("device", _device(path)) or _is_nobodys_loop(path):
+    is_own = _device(path) == entry.get("device", _device(path))
+    if is_own or _is_nobodys_loop(path) or (_is_loop(path) and now == entry.get("value")):
         _write(path, before)
 
 
@@ -206,10 +208,16 @@ def _device(path: Path) -> str:
 
 
 def _is_nobodys_loop(path: Path) -> bool:
-    """Whether a value is of a loop device without a file. It keeps its scheduler when its file goes, as it
-    does where Dyno was killed, and hands it to whoever attaches the next file."""
+    """Whether a value is of a loop device without a file."""
     disk = _disk(path)
-    return disk is not None and disk.name.startswith("loop") and not (disk / "loop" / "backing_file").exists()
+    return disk is not None and _is_loop(path) and not (disk / "loop" / "backing_file").exists()
+
+
+def _is_loop(path: Path) -> bool:
+    """Whether a value is of a loop device. Such a one keeps its scheduler when its file goes, as it does
+    where Dyno was killed, and hands it on: whoever has Dyno's value has inherited it."""
+    disk = _disk(path)
+    return disk is not None and disk.name.startswith("loop")
 
 
 def _write(path: Path, value: str) -> None:

@@ -327,11 +327,13 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
         with journal.scope():
             device = loop.attach(journal, _image(scratch, "queue"), "storage.scheduler")
             path = device.sysfs / "queue" / "scheduler"
-            taken = [
-                name
-                for name in kernel_values.choices(path)
-                if kernel_values.set_value(journal, path, name, "storage.scheduler") == name
-            ]
+            # Put back before the device is free, because it hands its scheduler to whoever is the next.
+            with journal.scope():
+                taken = [
+                    name
+                    for name in kernel_values.choices(path)
+                    if kernel_values.set_value(journal, path, name, "storage.scheduler") == name
+                ]
             device.close()
         yield "schedulers of a volume", ", ".join(taken), "each was chosen and read back", ""
     except (Blocked, kernel_files.UnreadableFile) as refused:
