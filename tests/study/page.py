@@ -10,6 +10,7 @@ from dbdyno.study.tables import (
     APPLICATION,
     DATA,
     DRIVER,
+    FRONT,
     GOAL,
     HOST,
     RANGE,
@@ -22,7 +23,21 @@ from dbdyno.study.tables import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "study-format.md"
-SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, SERVER, DRIVER, RANGE, SEARCH, RESTARTS, GOAL, SOAK, HOST)
+SECTIONS = (
+    STUDY,
+    APPLICATION,
+    FRONT,
+    WORKLOAD,
+    DATA,
+    SERVER,
+    DRIVER,
+    RANGE,
+    SEARCH,
+    RESTARTS,
+    GOAL,
+    SOAK,
+    HOST,
+)
 """In the order of the page."""
 TABLE = re.compile(r"^\| key \| default \| is \|\n(?:\|.*\n)+", re.MULTILINE)
 EXCLUDED = re.compile(r"^\| this \| does not go with \| because \|\n(?:\|.*\n)+", re.MULTILINE)

@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.study import Study, parse_study, sections, workload_offers
-from dbdyno.study.nouns import Application, Reference, RemoteDriver
+from dbdyno.study.nouns import Application, FrontProgram, Reference, RemoteDriver, StopSignal
 from dbdyno.study.soak import SMOKE, Act, Disturbance, Soak
 from dbdyno.study.trials import CONTROL, SUSTAINED, phases_of, rung_of
 from tests.study.catalogue import CATALOGUE, WORKLOADS, that_may_only_read
@@ -458,3 +458,60 @@ def test_a_guard_on_the_capacity_needs_it_as_the_response() -> None:
         parse_study(text.encode(), CATALOGUE)
     [mistake] = caught.value.mistakes
     assert "is known where it is the response alone" in mistake.message
+
+
+FRONT_NAMES = replace(
+    CATALOGUE,
+    layers={**CATALOGUE.layers, "front": lambda *_: []},
+    fronts=frozenset({"pgbouncer"}),
+)
+FRONT_STUDY = """\
+engine = "postgresql"
+[workload]
+name = "tpcb"
+[front.mine]
+command = "/opt/mine ${configuration}"
+show = "SHOW CONFIG"
+stop = "SIGINT"
+[settings]
+"front.pool_mode" = "session"
+[factors]
+"front.kind" = ["none", "pgbouncer", "mine"]
+"""
+
+
+def test_a_program_of_the_users_can_stand_in_front() -> None:
+    study = parse_study(FRONT_STUDY.encode(), FRONT_NAMES)
+    own = FrontProgram(command="/opt/mine ${configuration}", show="SHOW CONFIG", stop=StopSignal.INT)
+    assert study.fronts == {"mine": own}
+    assert study.front_kinds == ("pgbouncer", "mine")
+    fixed = parse_study(FRONT_STUDY.replace('"front.pool_mode" = "session"', '"front.kind" = "mine"').replace(
+        '"front.kind" = ["none", "pgbouncer", "mine"]', '"config.a" = [1, 2]'
+    ).encode(), FRONT_NAMES)  # fmt: skip
+    assert fixed.front_kinds == ("mine",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ('"pgbouncer", "mine"]', '"pgbounce", "mine"]', 11, 'nothing called "pgbounce" can stand in front'),
+        (
+            '"front.kind" =',
+            '"config.a" =',
+            9,
+            "is a setting of what stands in front, and nothing does",
+        ),
+        ('show = "SHOW CONFIG"\n', "", 4, "nothing reads `front.pool_mode` back from mine"),
+        ("[front.mine]", "[front.pgbouncer]", 4, '"pgbouncer" is a front that Dyno knows'),
+        ('command = "/opt/mine ${configuration}"\n', "", 4, "`command` is missing"),
+        ('stop = "SIGINT"', 'stop = "SIGKILL"', 7, "`stop`"),
+        ('stop = "SIGINT"', 'stopp = "SIGINT"', 7, "unknown key `stopp`"),
+        ("[settings]", "[restarts]\nkills = 1\n[settings]", 8, "[restarts] and `front.kind`"),
+    ],
+)
+def test_a_mistake_in_a_front_is_told_with_its_line(old: str, new: str, line: int, told: str) -> None:
+    with pytest.raises(StudyError) as refused:
+        parse_study(FRONT_STUDY.replace(old, new).encode(), FRONT_NAMES)
+    assert any(told in one.message and one.line == line for one in refused.value.mistakes), (
+        refused.value.mistakes
+    )

@@ -1,8 +1,9 @@
-"""What the rest of Dyno needs of an application: where it is installed, its tables, its life, its proof."""
+"""What the rest of Dyno needs of an application: where it is installed, its tables, its life, its proof; and
+of a program that passes SQL on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from dbdyno.engines.server import ServerProcess
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.record import Evidence
-    from dbdyno.study.nouns import Application
+    from dbdyno.study.nouns import Application, FrontProgram
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,17 @@ class Spent:
 
 @dataclass(frozen=True)
 class Front:
-    """An application that runs. `prove` reads from its workers what they run with, `spent` what they have
-    spent so far, summed over all of them; None where they do not tell."""
+    """What runs in front of a server. `prove` reads from an application's workers what they run with, `spent`
+    what they have spent so far, summed over all of them; None where they do not tell. What `passes_sql` on
+    takes the statements that its server takes."""
 
     process: ServerProcess
     prove: Callable[[], tuple[Evidence, ...]]
     spent: Callable[[], Spent | None]
+
+    @property
+    def passes_sql(self) -> bool:
+        return False
 
 
 class ApplicationLife(Protocol):
@@ -108,3 +114,16 @@ class InstalledApplication:
 
     def start(self, place: ApplicationPlace) -> Front:
         return self.product.life.start(self.installation, self.wish, place)
+
+
+@dataclass(frozen=True)
+class KnownFront:
+    """A program that Dyno knows how to start. It passes on what servers of one of `protocols` are sent, and
+    reads back every setting or those that are `shown` alone, by the names that it shows them by."""
+
+    title: str
+    package: str
+    protocols: frozenset[str]
+    program: FrontProgram
+    text: str
+    shown: Mapping[str, str] | None = None

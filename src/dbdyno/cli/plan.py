@@ -46,7 +46,12 @@ from dbdyno.prepare_run.estimate import (
     writes_of,
 )
 from dbdyno.prepare_run.running import in_use_of, server_lines
-from dbdyno.prepare_run.stored_study import PlannedApplication, application_lines, planned_application
+from dbdyno.prepare_run.stored_study import (
+    PlannedApplication,
+    application_lines,
+    front_lines,
+    planned_application,
+)
 from dbdyno.prepare_run.study_here import PlannedData, engine_of, planned_data, study_at, unchecked_text
 from dbdyno.records.in_use import InUse
 from dbdyno.records.place import store_url
@@ -333,7 +338,7 @@ def _print_foresight(console: Console, study: Study, foresight: Foresight, varia
     """What stands in front of the server. Then a line for each thing that is done to the host, and one
     for each reason why variants are blocked."""
     around = (*application_lines(planned_application(study)), *load_host_lines(study))
-    for line in (*around, *map(Text, server_lines(study))):
+    for line in (*around, *map(Text, (*front_lines(study), *server_lines(study)))):
         console.print(line)
     if not foresight.host:
         console.print("nothing is done to this host beyond processes and folders of Dyno's own")

@@ -34,7 +34,7 @@ class Production:
     `limits` are the directives of a unit without which settings have no effect, and `in_data` how those
     settings are set that stand in the data themselves. `version_sql` and `data_sql` ask a server for its
     version and for the place of its data. A release is the first `release_parts` of a version: settings may
-    differ between two.
+    differ between two. To sessions that clients share, statements are sent in the way `pooled_statements`.
     """
 
     file: str
@@ -52,6 +52,7 @@ class Production:
     limits: Mapping[str, str] = field(default_factory=dict)
     in_data: Mapping[str, Callable[[Level], str]] = field(default_factory=dict)
     release_parts: int = 1
+    pooled_statements: str = "text"
 
     def release(self, version: str) -> str:
         """Of a version: `11.8` of `11.8.6`."""

@@ -115,15 +115,15 @@ def start_server(
     folder: Path,
     runtime: Path,
     how: Launch,
-    socket: Path,
+    socket: Path | None,
     version_sql: str,
     problems: Callable[[str], list[str]],
     hint: Callable[[str], str],
     stop_signal: signal.Signals = signal.SIGTERM,
     leftovers: tuple[Path, ...] = (),
 ) -> ServerProcess:
-    """Starts the process in `folder` and waits until it answers `version_sql` on its socket. It may write
-    below `data` and `runtime`.
+    """Starts the process in `folder` and waits until it answers `version_sql` on its socket, or at the port
+    of its URL. It may write below `data` and `runtime`.
 
     Raises ServerFailed, with the end of the log and the engine's `hint` on it, when the process ends before.
     """
@@ -185,9 +185,9 @@ def _wait_until_ready(
         time.sleep(POLL_S)
 
 
-def _answer(url: str, socket: Path, sql: str) -> str | None:
+def _answer(url: str, socket: Path | None, sql: str) -> str | None:
     """What the server answers; None while it does not. The driver asks, by the session that will load it."""
-    if not socket.is_socket():
+    if socket is not None and not socket.is_socket():
         return None
     try:
         return str(query(url, sql)[0][0])

@@ -12,9 +12,9 @@ from dbdyno.report.document import Detail, Element, Figure, From, Notes, Section
 from dbdyno.report.words import numbers
 
 PARTS = {
-    "application_user": "application, user",
-    "application_system": "application, kernel",
-    "application_wait": "application waits for a CPU",
+    "application_user": "in front, user",
+    "application_system": "in front, kernel",
+    "application_wait": "in front, waits for a CPU",
     "server_user": "server, user",
     "server_system": "server, kernel",
     "server_wait": "server waits for a CPU",
@@ -24,9 +24,9 @@ PARTS = {
     "remainder": "the rest",
 }
 SHORT = {
-    "application_user": "app",
-    "application_system": "app kernel",
-    "application_wait": "app wait",
+    "application_user": "front",
+    "application_system": "front kernel",
+    "application_wait": "front wait",
     "server_user": "user",
     "server_system": "kernel",
     "server_wait": "CPU wait",

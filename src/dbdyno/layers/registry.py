@@ -147,6 +147,7 @@ LAYERS: LazyTable[Layer] = registry(
         "cpu": "dbdyno.layers.cpu:CPU",
         "storage": "dbdyno.layers.storage:STORAGE",
         "cluster": "dbdyno.layers.cluster:CLUSTER",
+        "front": "dbdyno.layers.front:FRONT",
         "fault": "dbdyno.layers.fault:FAULT",
     }
 )

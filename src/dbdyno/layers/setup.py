@@ -23,6 +23,7 @@ from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.source.build import BuildSpecification
 
 if TYPE_CHECKING:
+    from dbdyno.applications.front import FrontWish
     from dbdyno.applications.product import Front
     from dbdyno.driver.job import Job
     from dbdyno.driver.load import LoadDriver
@@ -133,7 +134,8 @@ class Setup:
     cuts alone, all of which may be left out, is `spared` where it cannot be made; `powerless` then says why
     no power is cut. `scratch` is this trial's own folder, removed when the trial ends; changes to the host go
     through `journal`. `beside` are processes of Dyno's own, by the factor that asks for them, which end with
-    the journal. `nodes` are the servers of a cluster, of which the one that the load goes to is the server.
+    the journal. `front` is the program that is to pass the load on. `nodes` are the servers of a cluster, of
+    which the one that the load goes to is the server.
     """
 
     engine: Engine
@@ -155,6 +157,7 @@ class Setup:
     allowed: Allowed = NOTHING_ALLOWED
     beside: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict)
     nodes: Nodes | None = None
+    front: FrontWish | None = None
 
     def __post_init__(self) -> None:
         self.data_maker = self.installation
@@ -198,10 +201,9 @@ class Running:
     none either after a rest. `told` is what clients were told in the loads before. `counted` is what was
     counted in place of a speed. `logged` are the doubtful lines of the server's log that the phases before
     have told. `fastest_per_s` is the speed of the fastest load before an act on the server, in acknowledged
-    transactions.
-    `lagged` is how far a cluster's nodes were behind right after the load, and what it added to their counts.
-    `front` is the application that takes the load, where there is one. `afar` is the load where it comes from
-    another host.
+    transactions. `lagged` is how far a cluster's nodes were behind right after the load, and what it added to
+    their counts. `front` is the application that takes the load, or the program that passes it on, where
+    there is one. `afar` is the load where it comes from another host.
     """
 
     setup: Setup
@@ -255,11 +257,11 @@ class Running:
         return f"{self.setup.engine.title} {self.server.version} started with it"
 
     def log(self) -> str:
-        """The server's log, and that of the application in front of it."""
+        """The server's log, and that of what stands in front of it."""
         return self.server.log() + (self.front.process.log() if self.front else "")
 
     def log_problems(self) -> list[str]:
-        """The doubtful lines of the server's log, and of the application's in front of it."""
+        """The doubtful lines of the server's log, and of what stands in front of it."""
         of_front = self.front.process.log_problems() if self.front else []
         return [*self.server.log_problems(), *of_front]
 

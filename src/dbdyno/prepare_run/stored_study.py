@@ -3,6 +3,7 @@ and the application that the run measured."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -255,12 +256,35 @@ def _require_measured_engine(run: Run, kept: Installed, now: Installation) -> No
 
 
 def application_of(study: Study) -> str | None:
-    """The application in front of a study's server, with what identifies all that it runs on; None without
-    one."""
+    """What stands in front of a study's server, with what identifies all that it runs on; None where nothing
+    does. A program that is not here blocks its own variants."""
     found = installed(study.application)
-    if found is None:
-        return None
-    return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
+    if found is not None:
+        return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
+    named = []
+    for kind in study.front_kinds:
+        # Here and below, because most loads go to their server.
+        from dbdyno.applications.front import front_identity
+
+        with suppress(EngineMissing):
+            named.append(front_identity(kind, study))
+    return "; ".join(named) or None
+
+
+def front_lines(study: Study) -> Iterator[str]:
+    """A line for each program that variants have in front of the server, with what follows for all."""
+    for kind in study.front_kinds:
+        from dbdyno.applications.front import front_identity, front_program
+
+        try:
+            told = f"in front: {front_identity(kind, study)}"
+        except EngineMissing as missing:
+            told = f"in front: {kind}, which is not here: {missing.hint}"
+        spoken = registry.engine(study.engine.engine).production
+        way = spoken.pooled_statements if spoken else ""
+        shares = front_program(kind, study.fronts).shares
+        follows = f"; its clients share sessions, so every variant has `statements={way}`"
+        yield told + (follows if shares else "")
 
 
 def installed_of(installation: Installation, application: str | None = None) -> Installed:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.applications.registry import PRODUCTS
+from dbdyno.applications.registry import FRONTS, PRODUCTS
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
@@ -165,6 +165,7 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         gives_up=_gives_up if ask_engines else None,
         losing=lambda reference: registry.engine(reference.engine).settings.LOSING,
         applications=dict.fromkeys(PRODUCTS, _application_check),
+        fronts=frozenset(FRONTS),
         given=_given if ask_engines else None,
         # A stored run keeps its own.
         files=NamesFiles(files_of_workload, files_of_level) if ask_engines else None,

@@ -120,12 +120,12 @@ class Catalogue:
     setting alone is judged again `beside` the others of a variant, because settings depend on each other.
     `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up. `losing`
     names the settings with which an engine loses commits in a power cut. `applications` maps the name of each
-    application to its check, and `given` checks the data that a study brings. `files` says which files a
-    study names; without it, none are read. `recorded` reads what a recording says of itself, and raises
-    UserError for a file that is none. Those of `networked` can be loaded from another host, and in clusters
-    of those of `each_writes` all nodes take writes. Those of `ends_statements` end one for its time.
-    A `lone` study
-    may have no factors, because its run is held against another.
+    application to its check, `fronts` are the programs that can pass SQL on, and `given` checks the data that
+    a study brings. `files` says which files a study names; without it, none are read. `recorded` reads what a
+    recording says of itself, and raises UserError for a file that is none. Those of `networked` can be loaded
+    from another host, and in clusters of those of `each_writes` all nodes take writes. Those of
+    `ends_statements` end one for its time. A `lone` study may have no factors, because its run is held
+    against another.
     """
 
     engines: Set[str]
@@ -138,6 +138,7 @@ class Catalogue:
     gives_up: GivesUp | None = None
     losing: Callable[[Reference], Mapping[str, Level]] | None = None
     applications: Mapping[str, ApplicationCheck] = field(default_factory=dict)
+    fronts: Set[str] = frozenset()
     given: GivenCheck | None = None
     lone: bool = False
     files: NamesFiles | None = None

@@ -52,6 +52,9 @@ def _named(
         for options, path in _each_options(reader, workload, factors):
             for file in files.of_workload(workload.name, options, reader.folder):
                 yield file, path or ("workload", file.option)
+    for name in reader.table(("front",)):
+        if isinstance(path := reader.at(("front", name, "configuration")), str):
+            yield NamedFile(FileKind.FRONT, path), ("front", name, "configuration")
     for name, level in settings.items():
         yield from ((file, ("settings", name)) for file in files.of_level(name, level, reader.folder))
     for factor in factors:

@@ -61,6 +61,12 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         "the nodes are on a network of their own, which no other host is on"
     ),
     (NODES, "[application]"): ExclusionReason("an application stands in front of one server"),
+    **_each(
+        "front.kind",
+        ("[application]", "[driver]", "[restarts]", "[soak]", NODES, STATEMENTS, MACHINE, PLATFORM, DURABLE),
+        "what stands in front passes the load of this host on to one server that stays up",
+        "leave it out, or ask it in a study of its own",
+    ),
     ("workload.name = flexasync", "cluster.load = all"): ExclusionReason(
         ONE_PROCESS, 'write "cluster.load" = "one"'
     ),
@@ -197,6 +203,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         (RUNNING, other): ExclusionReason(why, "leave it out, or name an installation as the engine")
         for other, why in {
             "[application]": "an application in front of it would be the server's own",
+            "front.kind": "what stands in front of it is not Dyno's",
             "[driver]": "a load comes from this host",
             "[data]": "its data are not put in place",
             "[restarts]": "it is not killed",

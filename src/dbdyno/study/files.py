@@ -27,6 +27,7 @@ class FileKind(StrEnum):
     PATCH = "patch"
     RECIPE = "recipe"
     VECTORS = "vectors"
+    FRONT = "front"
 
 
 class StudyFile(Frozen):

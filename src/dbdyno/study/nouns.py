@@ -340,6 +340,37 @@ class Application(Frozen):
     settings: dict[str, Level] = Field(default_factory=dict)
 
 
+FRONT_KIND, NO_FRONT = "front.kind", "none"
+"""The factor that puts a program in front of the server, and its level without one."""
+
+
+class StopSignal(StrEnum):
+    """What asks a program for a clean end."""
+
+    TERM = "SIGTERM"
+    INT = "SIGINT"
+
+
+class FrontProgram(Frozen):
+    """A program between driver and server that passes SQL on, such as a pooler. In `command`, in `socket` and
+    in the file `configuration`, `${runtime}` stands for a folder of its own, `${configuration}` for the path
+    of that file as it was filled in, `${server}` and `${folder}` for the server's socket and its folder,
+    `${port}` for a free port of loopback, `${database}` and `${user}` for what the load uses, and
+    `${settings}` for a line in the form `setting` for each of its levels. It listens on the `socket`, else on
+    that port. What it runs with it says in answer to `show`, which goes to `show_at`: a database of its own,
+    or the path of a socket. Where it `shares` the server's sessions, nothing may outlive a transaction. The
+    signal `stop` asks it for a clean end."""
+
+    command: str
+    configuration: str = ""
+    socket: str = ""
+    setting: str = "${name} = ${value}"
+    show: str = ""
+    show_at: str = ""
+    shares: bool = False
+    stop: StopSignal = StopSignal.TERM
+
+
 class RemoteDriver(Frozen):
     """The hosts that share the load, by names that `ssh` knows, and the address of this host at which they
     reach the server. The way is encrypted (`tls`), or the user states that the network is private."""
@@ -446,7 +477,8 @@ class Study(Frozen):
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
     was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
     where they are not known. Engines are restarted beside the blocks as `restarts` says. An `application`
-    takes the load in the place of the server beneath. `data` are used in the place of those
+    takes the load in the place of the server beneath; `fronts` are programs of the user's, by name, that a
+    level can put there. `data` are used in the place of those
     that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
     takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the engine
     is a URL, `server` says how that server is treated; else it is None. An hour of its host costs
@@ -457,6 +489,7 @@ class Study(Frozen):
     configuration: Configuration | None = absent(None)
     server: ServerInUse | None = absent(None)
     application: Application | None = absent(None)
+    fronts: dict[str, FrontProgram] = absent({})
     driver: RemoteDriver | None = absent(None)
     data: GivenData | None = absent(None)
     upgraded: bool = absent(False)
@@ -547,6 +580,13 @@ class Study(Frozen):
             for level in factor.levels
         )
         return tuple(dict.fromkeys((self.engine, *others)))
+
+    @property
+    def front_kinds(self) -> tuple[str, ...]:
+        """What stands in front of the server in some variant, each once."""
+        varied = [level for factor in self.factors if factor.name == FRONT_KIND for level in factor.levels]
+        named = (self.settings.get(FRONT_KIND, NO_FRONT), *varied)
+        return tuple(kind for kind in dict.fromkeys(map(level_text, named)) if kind != NO_FRONT)
 
     def engine_of(self, levels: Mapping[str, Level]) -> Reference:
         """The engine that a variant with these levels runs on."""

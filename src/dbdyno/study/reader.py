@@ -37,6 +37,7 @@ from dbdyno.study.sections import (
     read_data,
     read_driver,
     read_engines,
+    read_fronts,
     read_platforms,
     read_replay,
     read_server,
@@ -134,11 +135,10 @@ class _Reader(SectionReader):
         restarts = self.restarts(goal)
         require_nodes(self, restarts, workload, factors, settings)
         require_machine(self, restarts, factors, settings)
-        application = read_application(self, workload)
+        application, fronts = read_application(self, workload), read_fronts(self, factors, settings)
         driver = read_driver(self, workload, factors)
-        server = read_server(self, factors, settings)
+        server, upgraded = read_server(self, factors, settings), read_upgraded(self, factors)
         data = read_data(self, self.folder, workload, factors)
-        upgraded = read_upgraded(self, factors)
         self.timed(goal, workload)
         price = self.section(HOST) if self.at(("host",)) is not None else {}
         self.fraction(head["design"], factors)
@@ -153,6 +153,7 @@ class _Reader(SectionReader):
             configuration=configuration,
             server=server,
             application=application,
+            fronts=fronts,
             driver=driver,
             data=data,
             upgraded=upgraded,

@@ -1,8 +1,8 @@
 """What sections of a study, and factors of a kind, must say beside their keys: one stretch for each. Last,
 the rungs of [soak].
 
-[application] comes first, then [driver], [server] and [data], the engines, clusters, machines that are reset,
-platforms, and replays. `excludes.py` says what does not go together.
+[application] comes first, then [front], [driver], [server] and [data], the engines, clusters, machines that
+are reset, platforms, and replays. `excludes.py` says what does not go together.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from dbdyno.study import values
 from dbdyno.study.catalogue import NOTHING, WorkloadOffer
 from dbdyno.study.document import Place, parse_document
 from dbdyno.study.nouns import (
+    FRONT_KIND,
     KEEPS_LEDGER,
     MACHINE_FACTOR,
+    NO_FRONT,
     PLATFORM_FACTOR,
     STATEMENTS,
     Application,
     Factor,
+    FrontProgram,
     GivenData,
     Reference,
     RemoteDriver,
@@ -36,8 +39,8 @@ from dbdyno.study.nouns import (
 )
 from dbdyno.study.section import SectionReader
 from dbdyno.study.soak import OF_POWER, SMOKE, Act, Soak
-from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, SERVER, SOAK, UPGRADED
-from dbdyno.study.values import ValueFault, shown
+from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, FRONT, SERVER, SOAK, UPGRADED
+from dbdyno.study.values import ValueFault, nearest, shown
 
 OF_REQUESTS = "script"
 """The workload whose file can hold requests."""
@@ -77,6 +80,55 @@ def _settings_of_application(reader: SectionReader) -> dict[str, Level]:
         except values.ValueFault as fault:
             reader.note(path, f"`{name}`: {fault.message}", fault.hint)
     return settings
+
+
+def read_fronts(
+    reader: SectionReader, factors: Sequence[Factor], settings: Mapping[str, Level]
+) -> dict[str, FrontProgram]:
+    """The programs of the user's that levels can put in front of the server, by name."""
+    fronts = dict(filter(None, (_own_front(reader, name) for name in reader.table(("front",)))))
+    given: dict[str, Sequence[Level]] = {name: (level,) for name, level in settings.items()}
+    given |= {factor.name: factor.levels for factor in factors}
+    _require_fronts(reader, fronts, given)
+    return fronts
+
+
+def _require_fronts(
+    reader: SectionReader, fronts: Mapping[str, FrontProgram], given: Mapping[str, Sequence[Level]]
+) -> None:
+    """Notes levels of `front.` that name nothing, and settings that nobody takes or reads back."""
+    own = sorted(name for name in given if name.startswith("front.") and name != FRONT_KIND)
+    kinds = list(map(level_text, given.get(FRONT_KIND, ())))
+    known = [NO_FRONT, *sorted({*reader.catalogue.fronts, *reader.table(("front",))})]
+    for kind in (kind for kind in kinds if kind not in known):
+        told = f"nothing called {shown(kind)} can stand in front of a server"
+        reader.note(
+            _place_in(reader, FRONT_KIND), told, f"{nearest(kind, known)}; or describe it: [front.{kind}]"
+        )
+    for name in own if not kinds and not _place_in(reader, FRONT_KIND) else ():
+        hint = f'"{FRONT_KIND}" = ["none", "pgbouncer"] puts something there'
+        reader.note(
+            _place_in(reader, name), f"`{name}` is a setting of what stands in front, and nothing does", hint
+        )
+    for kind in (kind for kind in kinds if own and kind in fronts and not fronts[kind].show):
+        told = f"nothing reads `{own[0]}` back from {kind}"
+        reader.note(("front", kind), told, 'say what it is asked for its settings: show = "SHOW CONFIG"')
+
+
+def _place_in(reader: SectionReader, factor: str) -> Place:
+    """Where a factor or a setting stands; the top of the study for a level of [[variants]]."""
+    forms: tuple[Place, ...] = ((factor,), tuple(factor.split(".")))
+    places = ((table, *form) for table in ("factors", "settings") for form in forms)
+    return next((place for place in places if reader.at(place) is not None), ())
+
+
+def _own_front(reader: SectionReader, name: str) -> tuple[str, FrontProgram] | None:
+    place: Place = ("front", name)
+    if name in (NO_FRONT, *reader.catalogue.fronts):
+        reader.note(place, f"{shown(name)} is a front that Dyno knows", "take another name for your own")
+        return None
+    given = reader.section(FRONT, place)
+    return (name, FrontProgram(**given)) if "command" in given else None
 
 
 DRIVER_AT: Place = ("driver",)

@@ -37,6 +37,7 @@ from dbdyno.study.nouns import (
     Application,
     Arrangement,
     Design,
+    FrontProgram,
     GivenData,
     Goal,
     Interval,
@@ -45,6 +46,7 @@ from dbdyno.study.nouns import (
     Restarts,
     Search,
     ServerInUse,
+    StopSignal,
     Study,
     Workload,
 )
@@ -102,6 +104,29 @@ APPLICATION = StudySection(
     "What stands in front of the server and takes the load.",
     Application,
     {"required": ["name"]},
+)  # fmt: skip
+FRONT = StudySection(
+    "front",
+    (
+        Key("command", grammars.ONE_TEXT, "The program with its arguments; no shell reads it.",
+            "See [in front](../guides/applications.md#a-pooler-in-front).", "command",
+            missing=lambda _: 'write command = "/opt/odyssey/odyssey ${configuration}"'),
+        Key("configuration", grammars.ONE_TEXT, "Its file, from the study's folder, with `${...}` in it.",
+            field="configuration"),
+        Key("socket", grammars.ONE_TEXT, "Where it listens. Without it, on `${port}` of 127.0.0.1.",
+            field="socket"),
+        Key("setting", grammars.ONE_TEXT, "How its file has a setting.", field="setting"),
+        Key("show", grammars.ONE_TEXT, "What it is asked for the settings that it runs with.",
+            "Its own levels need it.", "show"),
+        Key("show_at", grammars.ONE_TEXT, "Where: a database of its own, or the path of a socket.",
+            field="show_at"),
+        Key("shares", grammars.TRUTH, "Whether clients share sessions of the server.",
+            "Statements are then sent unnamed, or as text, in all variants.", "shares"),
+        Key("stop", one_of(StopSignal), "The signal that asks it for a clean end.", field="stop"),
+    ),
+    'A program of your own in front of the server: `[front.NAME]`, and NAME is a level of `front.kind`.',
+    FrontProgram,
+    {"required": ["command"]},
 )  # fmt: skip
 SERVER = StudySection(
     "server",
@@ -385,6 +410,10 @@ def _data(catalogue: Catalogue) -> Schema:
     return {"anyOf": [{"const": UPGRADED}, DATA.schema(catalogue)]}
 
 
+def _of_fronts(catalogue: Catalogue) -> Schema:
+    return {"type": "object", "additionalProperties": FRONT.schema(catalogue)}
+
+
 def _workload(catalogue: Catalogue) -> Schema:
     shared = {name: words for name, words in WORKLOAD.properties(catalogue).items() if name != "name"}
     offers = {offer.name: (offer.description, _options(offer, catalogue)) for offer in catalogue.workloads}
@@ -458,6 +487,7 @@ STUDY = StudySection(
             "images", otherwise="six where that costs little beside the run, else two, else one"),
         Key("server", structured(SERVER.schema)),
         Key("application", structured(APPLICATION.schema)),
+        Key("front", structured(_of_fronts)),
         Key("driver", structured(DRIVER.schema)),
         Key("data", structured(_data)),
         Key("workload", structured(_workload)),

@@ -108,7 +108,7 @@ def has_plans(trial: Trial, phase: Phase, running: Running) -> bool:
     engine, front = running.setup.engine, running.front
     timed = not trial.of_no_block and not phase.watched and not phase.rests and not running.counted
     timed = timed and not phase.tries_rate
-    return timed and engine.plans is not None and front is None
+    return timed and engine.plans is not None and (front is None or front.passes_sql)
 
 
 def has_answers(trial: Trial, phase: Phase, running: Running) -> bool:

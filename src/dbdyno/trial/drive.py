@@ -24,8 +24,8 @@ GROWING = ("flow_control_s", "node_aborts")
 LOOK_EVERY_S = 0.5
 """How long a server that rests may be gone before that is noticed."""
 MEND_FULL = (
-    "raise the server's max_connections, give the application fewer workers, or look for a leak: connections "
-    "that it opens and never closes"
+    "raise the server's max_connections, give what stands in front fewer workers or connections, or look for "
+    "a leak: connections that it opens and never closes"
 )
 
 
@@ -92,7 +92,8 @@ def naming_full_server(running: Running, outcome: str = "") -> Iterator[None]:
         refused = _refused(running)
         if not refused:
             raise
-        full = f"the server accepts no connection beside the application's: {refused}"
+        title = running.front.process.title if running.front else ""
+        full = f"the server accepts no connection beside those of {title}: {refused}"
         raise DriverFailed(f"{full}; {outcome or failure.message}", MEND_FULL, failure.kind) from None
 
 

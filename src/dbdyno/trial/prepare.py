@@ -31,9 +31,10 @@ from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.trial.bench import Bench, setup_of
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.nodes import load_on
-from dbdyno.trial.pristine import APPLICATION, SERVER_STOP_S, Pristine, pristine_data
+from dbdyno.trial.pristine import APPLICATION, SERVER_STOP_S, Pristine, digest_as_begun, pristine_data
 
 if TYPE_CHECKING:
+    from dbdyno.applications.front import FrontWish
     from dbdyno.applications.product import Front
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Server
@@ -155,10 +156,17 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     if setup.nodes is not None:
         setup.nodes.start_others()
     front = _in_front(server, setup, runtime, bench, undo)
-    setup.job = setup.job.but(url=server.url, baseline=baseline)
-    if front is not None:
+    url = front.process.url if front is not None else server.url
+    if bench.study.front_kinds:
+        # Here and below, because most loads go to their server.
+        from dbdyno.applications.front import load_url
+
+        production = setup.engine.production
+        url = load_url(url, bench.study, production.pooled_statements if production else "")
+    setup.job = setup.job.but(url=url, baseline=baseline)
+    if front is not None and not front.passes_sql:
         patience_s = min(ANSWER_TIMEOUT_S, REQUEST_PATIENCE_S * setup.launch.patience)
-        setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
+        setup.job = setup.job.but(answer_timeout_s=patience_s)
     load = load_on(setup, server, bench.open_load)
     undo.push(stop_or_kill(load.close, load.kill))
     afar = network.load(server, load, undo) if network else None
@@ -206,16 +214,34 @@ def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
 
 
 def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: ExitStack) -> Front | None:
-    """The application that takes the load, which ends before its server; None where the server takes it."""
-    if bench.application is None:
+    """The application that takes the load, or the program that passes it on, which ends before its server;
+    None where the server takes it."""
+    if bench.application is not None:
+        front = bench.application.start(
+            ApplicationPlace(setup.data / APPLICATION, runtime / APPLICATION, server.url)
+        )
+    elif setup.front is not None:
+        front = _passing_on(setup.front, server, runtime, bench)
+    else:
         return None
-    front = bench.application.start(
-        ApplicationPlace(setup.data / APPLICATION, runtime / APPLICATION, server.url)
-    )
     stop = partial(front.process.stop, SERVER_STOP_S * setup.launch.patience)
     undo.push(stop_or_kill(stop, front.process.kill))
     bench.journal.note_processes(front.process.process_ids)
     return front
+
+
+def _passing_on(wish: FrontWish, server: Server, runtime: Path, bench: Bench) -> Front:
+    """The program that passes the load on."""
+    from dbdyno.applications.front import front_program, start_front
+    from dbdyno.applications.registry import FRONTS
+
+    program = front_program(wish.kind, bench.study.fronts)
+    text = FRONTS[wish.kind].text if wish.kind in FRONTS else ""
+    if program.configuration:
+        file = bench.study.folder / program.configuration
+        digest_as_begun(file, bench.run)
+        text = file.read_text(encoding="utf-8")
+    return start_front(wish, program, text, server, runtime / "front")
 
 
 def _end_nodes(setup: Setup) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dbdyno.applications.product import ApplicationPlace
 from dbdyno.driver.job import Job
@@ -36,6 +37,9 @@ from dbdyno.trial.answers import TableRows, rows_of
 from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import BroughtData, checks_of_data, given_data, make_given
+
+if TYPE_CHECKING:
+    from dbdyno.records.run import Run
 
 
 class Upgrade(Frozen):
@@ -334,21 +338,24 @@ def _digest(shape: Mapping[str, object]) -> str:
 def _contents(job: Job, bench: Bench) -> list[tuple[str, str]]:
     """The hash of each file that shapes the data, with the workload's option that leads to it. Raises
     UserError for one that is not as it was when the run began."""
-    run = bench.run
-    begun = None if run.files is None else {file.digest for file in run.files}
     contents = []
     for file in files_read(job.workload, job.options, Path(job.folder)):
-        try:
-            digest = digest_of_file(Path(file.path))
-        except OSError as error:
-            raise UserError(
-                f"{file.path} cannot be read: {error.strerror}", remedy(error, "put it back")
-            ) from None
-        if begun is not None and digest not in begun:
-            raise UserError(f"{file.path} was changed after the run began", "put it back, or begin a new run")
+        digest = digest_as_begun(Path(file.path), bench.run)
         if file.option not in bench.study.workload.run_options:
             contents.append((file.option, digest))
     return contents
+
+
+def digest_as_begun(file: Path, run: Run) -> str:
+    """The hash of a file that a study refers to. Raises UserError for one that is not as it was when the run
+    began."""
+    try:
+        digest = digest_of_file(file)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}", remedy(error, "put it back")) from None
+    if run.files is not None and digest not in {one.digest for one in run.files}:
+        raise UserError(f"{file} was changed after the run began", "put it back, or begin a new run")
+    return digest
 
 
 def _make(

@@ -222,8 +222,9 @@ class Draft:
             self._note(tally=running.tally, observation=observation, load_hosts=load_hosts)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
-        if running.front is not None and not running.front.process.alive():
-            raise ServerFailed("the application died under the load", log=running.front.process.log())
+        front = running.front
+        if front is not None and not front.process.alive():
+            raise ServerFailed(f"{front.process.title} died under the load", log=front.process.log())
         return observation
 
     def judged(self, checks: tuple[Check, ...], doubts: Mapping[Doubt, str], compared: bool = True) -> None:

@@ -53,6 +53,7 @@ PRODUCTION = Production(
     folder="/etc/postgresql/{release}/main/conf.d",
     service="postgresql@{release}-main",
     port=5432,
+    pooled_statements="unnamed",
     # pg_ctlcluster drops the environment of its unit, and reads this file.
     environment="/etc/postgresql/{release}/main/environment",
     # Debian's cluster lets in the user of its own role, and `apply` runs as root.

@@ -103,9 +103,9 @@ MARKS: dict[str, tuple[str, str]] = {
 }
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
 PART_COLOURS = {
-    "application, user": "var(--line-6)",
-    "application, kernel": "var(--line-7)",
-    "application waits for a CPU": "var(--faint)",
+    "in front, user": "var(--line-6)",
+    "in front, kernel": "var(--line-7)",
+    "in front, waits for a CPU": "var(--faint)",
     "server, user": "var(--line-0)",
     "server, kernel": "var(--line-5)",
     "server waits for a CPU": "var(--line-1)",

@@ -16,7 +16,7 @@ from dbdyno.records.run import Brought, Run
 from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import losses_of_variant, lost
-from dbdyno.study.nouns import Promise
+from dbdyno.study.nouns import FRONT_KIND, NO_FRONT, Promise
 
 LATENCIES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
 UNITS = {
@@ -132,6 +132,8 @@ def workload_text(analysis: Analysis) -> str:
     think_time = f", think time {workload.think_time}" if workload.think_time else ""
     front = analysis.study.application
     through = f", through {front.name} with {plural(front.workers, 'worker')}" if front else ""
+    fixed = analysis.study.settings.get(FRONT_KIND, NO_FRONT)
+    through += f", through {level_text(fixed)}" if fixed != NO_FRONT else ""
     clients = plural(workload.clients, "client")
     return clean(f"{workload.name}, {clients}{loop}{schedule}{think_time}{through}")
 
