@@ -98,9 +98,7 @@ def program_here(kind: str, command: str) -> Installation:
     if found is None:
         known = FRONTS.get(kind)
         remedy = f"apt install {known.package}" if known else f"name its path: command = {command!r}"
-        raise EngineMissing(
-            f"{words[0]}, which is to stand in front of the server, is not on this machine", remedy
-        )
+        raise EngineMissing(f"{words[0]}, which is to stand in front, is not on this machine", remedy)
     path = Path(found)
     require_own(path)
     return Installation(

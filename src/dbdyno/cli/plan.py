@@ -287,8 +287,7 @@ def _expected_s(here: Adapted, plan: Plan, budget_s: float | None, store: str) -
         return len(plan.trials) * fmean(seen_s) if seen_s else None
     if study.search is None:
         beside_s = here.basis.overhead_s if here.basis is not None else overhead_s(study)
-        timed_s = expected_duration_s(len(plan.trials), study, beside_s)
-        return timed_s + beside_blocks_s(study)
+        return expected_duration_s(len(plan.trials), study, beside_s) + beside_blocks_s(study)
     time_s = budget_s or study.search.time_s
     # Here and below, because most studies search nothing.
     from dbdyno.kinds.search import require_space

@@ -67,8 +67,7 @@ class FrontLayer:
         """The study's reader knows the names; here it is told what a server's protocol rules out."""
         if factor.knob != KIND:
             return []
-        spoken = engine.production.protocols if engine.production else ()
-        found = []
+        spoken, found = engine.production.protocols if engine.production else (), []
         for kind in (kind for kind in map(level_text, factor.levels) if kind != NONE):
             if engine.embedded:
                 told = f"{engine.title} runs in the load process, so that nothing stands in front of it"

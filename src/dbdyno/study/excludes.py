@@ -64,7 +64,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     **_each(
         "front.kind",
         ("[application]", "[driver]", "[restarts]", "[soak]", NODES, STATEMENTS, MACHINE, PLATFORM, DURABLE),
-        "what stands in front passes the load of this host on to one server that stays up",
+        "it passes the load of this host on to one server",
         "leave it out, or ask it in a study of its own",
     ),
     ("workload.name = flexasync", "cluster.load = all"): ExclusionReason(

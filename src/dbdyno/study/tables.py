@@ -109,7 +109,7 @@ FRONT = StudySection(
     "front",
     (
         Key("command", grammars.ONE_TEXT, "The program with its arguments; no shell reads it.",
-            "See [in front](../guides/applications.md#a-pooler-in-front).", "command",
+            field="command",
             missing=lambda _: 'write command = "/opt/odyssey/odyssey ${configuration}"'),
         Key("configuration", grammars.ONE_TEXT, "Its file, from the study's folder, with `${...}` in it.",
             field="configuration"),
@@ -120,8 +120,8 @@ FRONT = StudySection(
             "Its own levels need it.", "show"),
         Key("show_at", grammars.ONE_TEXT, "Where: a database of its own, or the path of a socket.",
             field="show_at"),
-        Key("shares", grammars.TRUTH, "Whether clients share sessions of the server.",
-            "Statements are then sent unnamed, or as text, in all variants.", "shares"),
+        Key("shares", grammars.TRUTH, "Whether clients share the server's sessions.",
+            "All variants then send statements so that nothing stays behind.", "shares"),
         Key("stop", one_of(StopSignal), "The signal that asks it for a clean end.", field="stop"),
     ),
     'A program of your own in front of the server: `[front.NAME]`, and NAME is a level of `front.kind`.',
@@ -390,7 +390,7 @@ HOST = StudySection(
     "host",
     (
         Key("price_per_hour", grammars.RATE, "What an hour of the host costs, in any money.",
-            "The report says how many transactions a unit of it buys at the capacity.",
+            "The report tells transactions per unit of it.",
             "price_per_hour"),
     ),
     "What the host costs.",
