@@ -14,10 +14,8 @@ from dbdyno.applications.registry import FRONTS
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, DriverFailed, EngineMissing, Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.layer import GivenUp, proof
+from dbdyno.layers.layer import LayerOfStudy, proof
 from dbdyno.layers.setup import Request, Running, Setup
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
 from dbdyno.study.nouns import FRONT_KIND, NO_FRONT
@@ -48,22 +46,12 @@ class InFront(Request):
         setup.front = self.wish
 
 
-class FrontLayer:
+class FrontLayer(LayerOfStudy):
     """`front.kind = NAME` puts a program in front of the server, and `front.NAME = VALUE` sets it up."""
 
     name = "front"
-    related: Mapping[str, tuple[str, ...]] = {}
 
-    def in_production(self, knob: str) -> bool:
-        return False
-
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
+    def wrong(self, factor: Factor, engine: Engine) -> list[Mistake]:
         """The study's reader knows the names; here it is told what a server's protocol rules out."""
         if factor.knob != KIND:
             return []
@@ -77,11 +65,6 @@ class FrontLayer:
                 told = f"{FRONTS[kind].title} cannot stand in front of {engine.title}"
                 found.append(Mistake(0, told, f"it passes on what speaks the protocol of {passed}"))
         return found
-
-    def gives_up(
-        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
-    ) -> GivenUp | None:
-        return None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         kind = level_text(levels.get(KIND, NONE))

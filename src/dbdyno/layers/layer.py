@@ -158,6 +158,37 @@ class LayerOfKnobs:
         return evidence if shown is None else evidence.but(exercised=shown)
 
 
+class LayerOfStudy:
+    """A layer of what stands around a server, which production does not take from a recipe. Its levels give
+    nothing up, and which there are is not known beforehand."""
+
+    related: Mapping[str, tuple[str, ...]] = {}
+
+    def in_production(self, knob: str) -> bool:
+        return False
+
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        return self.wrong(factor, engine)
+
+    def wrong(self, factor: Factor, engine: Engine) -> list[Mistake]:
+        """Faults of a factor, without their lines. The study's reader has checked what it knows."""
+        return []
+
+    def gives_up(
+        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
+    ) -> GivenUp | None:
+        return None
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        return evidence
+
+
 def by_layer(levels: Mapping[str, Level]) -> dict[str, dict[str, Level]]:
     """Levels by factor, as layer -> knob -> level."""
     split: dict[str, dict[str, Level]] = {}

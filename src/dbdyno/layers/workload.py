@@ -17,10 +17,8 @@ from dbdyno.driver.load import files_read, review
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, DriverFailed, Mistake
 from dbdyno.frozen import Frozen, Level, level_text
-from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.layer import GivenUp, proof
+from dbdyno.layers.layer import LayerOfStudy, proof
 from dbdyno.layers.setup import Request, Running, Setup
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.load_words import BUILD_S, SIZE_BYTES
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor, pacing
@@ -73,30 +71,11 @@ class DriverChange(Request):
         setup.job = _changed(setup.job, self.knob, self.level)
 
 
-class WorkloadLayer:
-    """`workload.NAME = VALUE` changes the load, not the server."""
+class WorkloadLayer(LayerOfStudy):
+    """`workload.NAME = VALUE` changes the load, not the server. Its options are known to the reader."""
 
     name = "workload"
     related: Mapping[str, tuple[str, ...]] = {"clients": ("cpu.usable_cores",)}
-
-    def in_production(self, knob: str) -> bool:
-        return False
-
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
-        # The study's reader knows the workloads' options and has checked names and levels.
-        return []
-
-    def gives_up(
-        self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None
-    ) -> GivenUp | None:
-        """Nothing: a load is not the server's."""
-        return None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return tuple(DriverChange(knob, level) for knob, level in levels.items())
@@ -174,19 +153,12 @@ REPLACED = "replaced"
 """The option of the workload `statements` that names such files."""
 
 
-class StatementLayer(WorkloadLayer):
+class StatementLayer(LayerOfStudy):
     """`statement.NAME = FILE` sends the text of a file in the place of the statement NAME."""
 
     name = "statement"
-    related: Mapping[str, tuple[str, ...]] = {}
 
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
+    def wrong(self, factor: Factor, engine: Engine) -> list[Mistake]:
         wrong = [level for level in map(level_text, factor.levels) if not level.endswith(".sql")]
         hint = f'write "{factor.name}" = ["queries/{factor.knob}.sql", "new/{factor.knob}.sql"]'
         return [Mistake(0, f"{factor.name}: {level!r} is no .sql file", hint) for level in wrong]
@@ -280,22 +252,12 @@ def _bytes(running: Running, sql: str) -> float | None:
     return None if size is None else float(size)
 
 
-class SchemaLayer(WorkloadLayer):
+class SchemaLayer(LayerOfStudy):
     """`schema.index = CREATE INDEX ...` makes an index in the data of a variant."""
 
     name = "schema"
-    related: Mapping[str, tuple[str, ...]] = {}
 
-    def in_production(self, knob: str) -> bool:
-        return False
-
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
+    def wrong(self, factor: Factor, engine: Engine) -> list[Mistake]:
         hint = 'write "schema.index" = ["none", "CREATE INDEX by_customer ON orders (customer)"]'
         if not factor.knob.startswith("index"):
             return [
@@ -326,9 +288,6 @@ class SchemaLayer(WorkloadLayer):
             value=", ".join(there) or NO_INDEX, source=f"{running.setup.engine.title}'s catalogue"
         )
         return proof(factor, level, reading, there == names, "the server, once it answered")
-
-    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
-        return evidence
 
 
 def _number(running: Running, sql: str) -> float:
