@@ -27,10 +27,10 @@ from tests.needs import on_machine
 SERVER = "#!/bin/sh\necho 'mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64'\n"
 
 
-def _tarball(folder: Path, text: str = SERVER) -> Path:
+def _tarball(folder: Path, text: str = SERVER, name: str = "mariadbd") -> Path:
     top = folder / "mariadb-11.4.2-linux-x86_64"
     (top / "bin").mkdir(parents=True)
-    server = top / "bin" / "mariadbd"
+    server = top / "bin" / name
     server.write_text(text)
     server.chmod(0o755)
     packed = folder / f"{top.name}.tar.gz"
@@ -50,6 +50,67 @@ def test_a_server_is_found_in_a_tarball_which_is_unpacked_once(homes: Path) -> N
     assert found[0] == found[1] and found[0].version == "11.4.2"
     assert _sum(packed) in found[0].origin and "no checksum lies beside it" in found[0].origin
     assert len(cache.shelf("engines").names()) == 1
+
+
+def _restarted() -> None:
+    """Forgets what this process knows, as its end does."""
+    brought._unpacked.cache_clear()
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that were read whole, in turn."""
+    names, digest = [], hashlib.file_digest
+
+    def counted(file: io.BufferedReader, kind: str) -> object:
+        names.append(Path(file.name).name)
+        return digest(file, kind)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    return names
+
+
+def test_a_server_is_asked_and_hashed_again_only_where_it_is_another_one(
+    homes: Path, hashed: list[str]
+) -> None:
+    asks = homes / "asks"
+    packed = _tarball(homes, f'{SERVER}echo "$0 $*" >> {asks}\n')
+    engines = {name: registry.engine(name).obtaining for name in ("mariadb", "mysql")}
+
+    def located() -> str:
+        _restarted()
+        found = engines["mariadb"].locate(Reference("mariadb", path=str(packed)))
+        added = [one for one in engines["mariadb"].offers() if str(packed) in one.source]
+        assert [one.version for one in added] == [found.version]
+        return found.digest
+
+    assert dyno("engines", "add", str(packed)).stdout.startswith("mariadb 11.4.2")
+    digests = {located() for _ in range(3)}
+    assert len(digests) == 1 and len(asks.read_text().splitlines()) == 1
+    # The tarball is read a second time while it is unpacked.
+    assert hashed == [packed.name, packed.name, "mariadbd"]
+    # The same bytes as another file.
+    copy = packed.with_name("copy")
+    copy.write_bytes(packed.read_bytes())
+    copy.rename(packed)
+    assert {located(), located()} == digests
+    assert hashed[3:] == [packed.name] and len(asks.read_text().splitlines()) == 1
+    # Another server in place of the one that was unpacked.
+    [server] = cache.shelf("engines").folder.rglob("bin/mariadbd")
+    server.write_text(server.read_text() + "# longer\n")
+    assert {located(), located()}.isdisjoint(digests)
+    assert hashed[4:] == ["mariadbd"] and len(asks.read_text().splitlines()) == 2
+
+
+def test_what_one_engine_said_is_not_taken_for_another(homes: Path) -> None:
+    """Both call their server mysqld."""
+    packed = _tarball(homes, "#!/bin/sh\necho 'mysqld  Ver 9.7.0 for Linux on x86_64'\n", "mysqld")
+    engines = [registry.engine(name).obtaining for name in ("mysql", "mariadb")]
+    for _ in range(2):
+        _restarted()
+        assert engines[0].locate(Reference("mysql", path=str(packed))).version == "9.7.0"
+        with pytest.raises(UserError, match="is not a MariaDB server"):
+            engines[1].locate(Reference("mariadb", path=str(packed)))
 
 
 @pytest.mark.parametrize("form", brought.SUMS)

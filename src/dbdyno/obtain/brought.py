@@ -5,6 +5,9 @@ Formats of images: the archive of Docker (`manifest.json`, https://github.com/mo
 OCI image layout (`index.json`, https://github.com/opencontainers/image-spec). Layers and whiteouts are those
 of OCI's `layer.md`. An absolute link means a place of the image, so it is made to lead there; one that climbs
 out of the image is refused.
+
+Each study that names such an engine locates it, and so does each list of engines. What was found of it once,
+by reading the file and by asking the server, is kept until a file is another one.
 """
 
 from __future__ import annotations
@@ -19,23 +22,26 @@ import shutil
 import subprocess
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from dbdyno.errors import UserError, remedy
-from dbdyno.host.cache import WHOLE, shelf
+from dbdyno.host.cache import WHOLE, keep_beside, shelf
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import of_this_machine
 from dbdyno.obtain.tarball import harmless, unpack
+from dbdyno.user_data.folder import digest_of_path, signature_of
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 READ_BYTES = 1 << 20
 MANIFEST, ADDED = WHOLE["engines"], "added.json"
+ASKED = "asked-{engine}.json"
+"""What the server in it said, of the engine that it was asked as."""
 SUMS = ("{name}.sha256", "{name}.sha256sum", "sha256sums.txt", "SHA256SUMS")
 """Where a vendor's checksum may stand, beside the tarball."""
 OF_DOCKER, OF_OCI = "manifest.json", "index.json"
@@ -74,15 +80,13 @@ def unpacked(path: Path) -> Unpacked:
     is not what its checksum says, or that cannot be unpacked."""
     named = path / OF_OCI if path.is_dir() else path
     require_own(named)
-    status = named.stat()
-    return _unpacked(path.absolute(), named.absolute(), status.st_size, status.st_mtime_ns)
+    return _unpacked(path.absolute(), named.absolute(), signature_of(named, [named]))
 
 
 @cache
-def _unpacked(path: Path, named: Path, _size_bytes: int, _changed_ns: int) -> Unpacked:
+def _unpacked(path: Path, named: Path, _signature: str) -> Unpacked:
     """The index of a layout names all its parts by their hashes, so its own stands for the whole."""
-    with named.open("rb") as archive:
-        sha256 = hashlib.file_digest(archive, "sha256").hexdigest()
+    sha256 = digest_of_path(named)
     checked = "" if path.is_dir() else _checked(path, sha256)
     thing = shelf("engines").once(_name(sha256), lambda making: _make(path, sha256, making))
     return replace(_read(thing), checked=checked)
@@ -105,6 +109,29 @@ def library_folders(root: Path) -> list[Path]:
 def take_up(path: Path, engine: str) -> None:
     """Has a file's engine found by its version from now on."""
     (_thing(unpacked(path)) / ADDED).write_text(json.dumps({"engine": engine, "file": str(path.absolute())}))
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a server says of its version, and what identifies its bytes."""
+
+    version: str
+    digest: str
+
+
+def asked_once(found: Unpacked, engine: str, binary: Path, ask: Callable[[], Said]) -> Said:
+    """What the server in it said when it was asked as one of this engine. It is asked again where the binary
+    is another one or was changed since."""
+    place, signature = _thing(found) / ASKED.format(engine=engine), signature_of(binary, [binary])
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(place.read_bytes())
+        if (kept["binary"], kept["signature"]) == (str(binary), signature):
+            return Said(kept["version"], kept["digest"])
+    said = ask()
+    # What was changed meanwhile is another one.
+    if signature_of(binary, [binary]) == signature:
+        keep_beside(place, json.dumps({"binary": str(binary), "signature": signature, **asdict(said)}))
+    return said
 
 
 def taken_up(engine: str) -> Iterator[tuple[Unpacked, str]]:

@@ -10,7 +10,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable
@@ -118,15 +118,27 @@ class PackagedServer:
 
     def of_brought(self, found: brought.Unpacked, file: str) -> Installation:
         """The one in a file that a user brought."""
-        installed = (
-            self.of_image(found)
-            if found.image
-            else self.installed(path.binary(str(found.folder), self.names))
-        )
-        return replace(installed, origin=f"{file}, {found.words}")
+        command = self._of_image(found) if found.image else (str(path.binary(str(found.folder), self.names)),)
+        binary = Path(command[-1])
+        require_own(binary)
 
-    def of_image(self, image: brought.Unpacked) -> Installation:
-        """The server of an image, which runs on the image's own C library."""
+        def ask() -> brought.Said:
+            return brought.Said(
+                path.version(command, self.version, self.title), path.digest_of_binary(binary)
+            )
+
+        said = brought.asked_once(found, self.recipe.engine, binary, ask)
+        return Installation(
+            engine=self.recipe.engine,
+            version=said.version,
+            origin=f"{file}, {found.words}",
+            prefix=found.folder if found.image else binary.parent.parent,
+            command=command,
+            digest=said.digest,
+        )
+
+    def _of_image(self, image: brought.Unpacked) -> tuple[str, ...]:
+        """The command of an image's server, which runs on the image's own C library."""
         named = ((place, name) for place in IN_IMAGES for name in self.names)
         found = (one for place, name in named for one in image.folder.glob(f"{place}/{name}"))
         binaries = [one for one in found if one.is_file()]
@@ -136,15 +148,7 @@ class PackagedServer:
                 f"an image of {self.title} has {' or '.join(self.names)} in {', '.join(IN_IMAGES)}",
             )
         loader = debian.loader(image.folder, brought.library_folders(image.folder))
-        command = self.by_loader(loader, binaries[0])
-        return Installation(
-            engine=self.recipe.engine,
-            version=path.version(command, self.version, self.title),
-            origin=image.words,
-            prefix=image.folder,
-            command=command,
-            digest=path.digest_of_binary(Path(command[-1])),
-        )
+        return self.by_loader(loader, binaries[0])
 
     def by_loader(self, loader: tuple[str, ...], binary: Path) -> tuple[str, ...]:
         """The command of a server that does not run on the host's C library."""

@@ -14,7 +14,7 @@ import json
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def digest_of_path(path: Path, tell: Tell = silently) -> str:
     """The sha256 of a file's bytes; of a folder, that of its files' names, sizes and contents."""
     place = str(path.resolve())
     files = list(files_of(path)) if path.is_dir() else [path]
-    signature = _signature(path, files)
+    signature = signature_of(path, files)
     kept = _kept()
     if kept.get(place, ("",))[0] == signature:
         return kept[place][1]
@@ -41,7 +41,7 @@ def digest_of_path(path: Path, tell: Tell = silently) -> str:
         tell(f"reading {path}, {size_bytes / 1e9:.1f} GB, to know it again")
     found = _of_folder(path, files) if path.is_dir() else _of_file(path)
     # What was changed meanwhile would be kept under the wrong name.
-    if _signature(path, files) == signature:
+    if signature_of(path, files) == signature:
         kept = {**{name: pair for name, pair in _kept().items() if name != place}, place: (signature, found)}
         newest = dict(list(kept.items())[-KEPT_MOST:])
         keep_beside(paths.cache() / KEPT, json.dumps(newest))
@@ -66,7 +66,8 @@ def _of_folder(folder: Path, files: list[Path]) -> str:
     return whole.hexdigest()
 
 
-def _signature(path: Path, files: list[Path]) -> str:
+def signature_of(path: Path, files: Sequence[Path]) -> str:
+    """What is another one as soon as one of these files, below the path, is another one or was changed."""
     whole = hashlib.sha256()
     for file in files:
         status = file.stat()
