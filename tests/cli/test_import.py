@@ -200,3 +200,14 @@ def test_what_each_tool_left_becomes_a_report(homes: Path) -> None:
         said = dyno("import", tool, *map(str, files), "--name", tool)
         assert said.returncode == 0 and "2 repetitions" in said.stderr, said.stderr
         assert f"logs of {tool}" in dyno("report", tool).stdout
+
+
+def test_a_log_of_hdrhistogram_is_a_report_with_its_percentiles(homes: Path) -> None:
+    logs = SYSBENCH.parent / "hdrhistogram"
+    assert "--unit" in complaint("import", "hdrhistogram", str(logs / "us.hlog"))
+    said = dyno("import", "hdrhistogram", str(logs / "us.hlog"), "--unit", "us", "--name", "drawn")
+    assert said.returncode == 0, said.stderr
+    text = " ".join(dyno("report", "drawn", "--details").stdout.split())
+    assert "Throughput: 500.0 per s (1 repetition)." in text and "99th percentile latency 3.867 ms" in text
+    for form in ("markdown", "html"):
+        assert "not measured by Dyno" in " ".join(dyno("report", "drawn", "--format", form).stdout.split())

@@ -33,6 +33,8 @@ DECADES = 4
 TOGETHER = 32
 SLOTS_MOST = 1 << 17
 """Three digits and a unit of a nanosecond take a third of so many for an hour."""
+BITS_MOST, COUNT_BITS_MOST = 56, 53
+"""Two years in nanoseconds, and what a float64 counts exactly."""
 PER_MS = {"ns": 1e6, "us": 1e3}
 
 
@@ -56,6 +58,7 @@ class _Packed(NamedTuple):
     body: bytes
     digits: int
     lowest: int
+    cut: bool
 
 
 def summed(texts: Iterable[str]) -> Histogram:
@@ -75,19 +78,41 @@ def summed(texts: Iterable[str]) -> Histogram:
     return added([part for total in totals.values() for part in total.parts()])
 
 
+def whole(text: str) -> tuple[Histogram, int]:
+    """The one histogram of a text that others wrote, and how many significant digits it keeps. Raises
+    ValueError where it is none, is cut short, or holds what no clock and no load reaches."""
+    packed = _packed(text)
+    if packed.cut or len(_whole_numbers(packed.body)) != len(packed.body):
+        raise ValueError("the histogram is cut short")
+    slots, counts = _slots([packed.body])
+    if len(slots) and (slots.min() < 0 or slots.max() >= _slots_of(packed)):
+        raise ValueError(f"the histogram has a value above 2^{BITS_MOST}")
+    if counts.astype(np.float64).sum() > 2.0**COUNT_BITS_MOST:
+        raise ValueError(f"the histogram claims more than 2^{COUNT_BITS_MOST} values")
+    return Histogram(_highest(slots, packed.digits, packed.lowest), counts), packed.digits
+
+
+def _slots_of(packed: _Packed) -> int:
+    """How many slots there are up to the greatest value."""
+    half_magnitude = math.ceil(math.log2(2 * 10**packed.digits)) - 1
+    return max(BITS_MOST - int(math.log2(packed.lowest)) - half_magnitude + 1, 1) << half_magnitude
+
+
 def _packed(text: str) -> _Packed:
     try:
         compressed = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", compressed)
         if cookie & COOKIE_MASK != COMPRESSED_COOKIE:
             raise ValueError(f"cookie {cookie:#x}")
-        payload = zlib.decompressobj().decompress(compressed[8 : 8 + length], BYTES_MAX)
+        unpacking = zlib.decompressobj()
+        payload = unpacking.decompress(compressed[8 : 8 + length], BYTES_MAX)
         cookie, length, _, digits, lowest, _, _ = HEADER.unpack_from(payload)
     except (ValueError, struct.error, zlib.error) as error:
         raise ValueError(f"not an HdrHistogram: {error}") from None
     if cookie & COOKIE_MASK != COOKIE or not 0 <= digits <= 5 or lowest < 1:
         raise ValueError("not an HdrHistogram V2 payload")
-    return _Packed(payload[HEADER.size : HEADER.size + length], digits, lowest)
+    body = payload[HEADER.size : HEADER.size + length]
+    return _Packed(body, digits, lowest, cut=not unpacking.eof or len(body) != length)
 
 
 class _Total:

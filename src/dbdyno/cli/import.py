@@ -39,13 +39,15 @@ def main(
     name: str | None,
     note: str,
     seventh: str | None,
+    unit: str | None,
     store: str | None,
 ) -> None:
     metrics.find(response)
     share, by_variant = _margin(margin), _by_variant(logs, named)
     of_whom = f": {', '.join(by_variant)}" if len(by_variant) > 1 else ""
     asked = ImportQuestion(title or f"Logs of {tool}{of_whom}", response, share, paired)
-    found = {variant: _read(tool, paths, seventh) for variant, paths in by_variant.items()}
+    said = {"seventh": seventh, "unit": unit}.get(TOOLS[tool].asks)
+    found = {variant: _read(tool, paths, said) for variant, paths in by_variant.items()}
     _require_each_file_once(found)
     run = run_of_logs(name_of_run(), tool, found, asked, time.time())
     with writable_store(store_url(store)) as opened:
@@ -70,11 +72,11 @@ def _by_variant(logs: Sequence[Path], named: Sequence[str]) -> dict[str, list[Pa
     return found
 
 
-def _read(tool: str, paths: Sequence[Path], seventh: str | None) -> list[RepetitionLog]:
+def _read(tool: str, paths: Sequence[Path], said: str | None) -> list[RepetitionLog]:
     """The repetitions of one variant, in the order in which they began where the logs tell it, else as
     given."""
     of = TOOLS[tool]
-    found = [RepetitionLog(each, of.read(each, seventh)) for each in of.repetitions(paths)]
+    found = [RepetitionLog(each, of.read(each, said)) for each in of.repetitions(paths)]
     return sorted(found, key=lambda log: log.counted.started_unix_s) if of.told else found
 
 

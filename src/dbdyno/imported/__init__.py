@@ -1,8 +1,8 @@
 """Runs that Dyno did not carry out: the logs and summaries that other tools left, as trials that reports
 read.
 
-`files` finds the files of each repetition; `pgbench`, `sysbench` and `summaries` read them; `tallies` makes a
-tally of what they hold, and a run of the tallies. What a file does not tell stays unknown.
+`files` finds the files of each repetition; `pgbench`, `sysbench`, `hdrhistogram` and `summaries` read them;
+`tallies` makes a tally of what they hold, and a run of the tallies. What a file does not tell stays unknown.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ TOOLS: LazyTable[Tool] = registry(
         "ycsb": "dbdyno.imported.summaries:YCSB",
         "k6": "dbdyno.imported.summaries:K6",
         "wrk": "dbdyno.imported.summaries:WRK",
+        "hdrhistogram": "dbdyno.imported.hdrhistogram:TOOL",
         "fio": "dbdyno.imported.summaries:FIO",
     }
 )

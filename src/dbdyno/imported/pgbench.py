@@ -345,4 +345,4 @@ def _from_intervals(threads: Sequence[Sequence[_Interval]]) -> CountedRepetition
     )
 
 
-TOOL = Tool(of_threads, lambda each, seventh: read(each.files, seventh), told=True)
+TOOL = Tool(of_threads, lambda each, seventh: read(each.files, seventh), told=True, asks="seventh")

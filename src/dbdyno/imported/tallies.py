@@ -163,7 +163,8 @@ def latency_of(values_us: Integers, counts: Integers) -> Latency:
     total = int(counts.sum())
     if total == 0:
         return summary(0, 0.0)
-    whole = float((values_us * counts).sum())
+    # As whole numbers they would overflow: a second in nanoseconds, 10^10 times.
+    whole = float(values_us.astype(np.float64) @ counts)
     reached = np.cumsum(counts)
     ranks = {name: max(1, int(np.ceil(share * total - 1e-9))) for name, share in SHARES.items()}
     points = {name: float(values_us[np.searchsorted(reached, rank)]) for name, rank in ranks.items()}
@@ -224,12 +225,13 @@ def _second(number: int, took: Integers, errors: int, times: float) -> Second:
 
 @dataclass(frozen=True)
 class Tool:
-    """How a tool's files lie in folders, and how one repetition is read: with what the user says of a seventh
-    column, which pgbench's logs alone have. The order of its repetitions may be `told` by their times."""
+    """How a tool's files lie in folders, and how one repetition is read: with what the user says of
+    what the tool `asks`: the option's name. The order of its repetitions may be `told` by their times."""
 
     repetitions: Callable[[Sequence[Path]], list[Repetition]]
     read: Callable[[Repetition, str | None], CountedRepetition]
     told: bool = False
+    asks: str = ""
 
 
 @dataclass(frozen=True)

@@ -364,13 +364,18 @@ def profile(**asked: Any) -> None:
     type=OneOf("dbdyno.imported.pgbench:SEVENTH"),
     help="What the seventh column of pgbench's logs is, if they have seven.",
 )
+@click.option(
+    "--unit",
+    type=OneOf("dbdyno.imported.hdrhistogram:US"),
+    help="What the values of a log of HdrHistogram are in, if it does not say so.",
+)
 @store_option
 def import_logs(**asked: Any) -> None:
     """Make a run from what another tool left, for `dyno report` and `dyno compare`.
 
     A LOG is a file, or a folder that contains only such files: those of `pgbench --log`, or one for each time
     that the tool ran: the output of sysbench, go-tpc, YCSB, go-ycsb (ycsb) or wrk, a log or a job's JSON of
-    HammerDB, a `summary.json` of BenchBase, a summary of k6, or fio's JSON. Dyno did not measure such a run,
-    and its report says so: nothing proves what ran, and the order was not random.
+    HammerDB, a `summary.json` of BenchBase, a summary of k6, fio's JSON, or a log of HdrHistogram. Dyno did
+    not measure such a run, and its report says so: nothing proves what ran, and the order was not random.
     """
     body("import:main")(**asked)
