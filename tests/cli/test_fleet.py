@@ -104,7 +104,10 @@ def connected(url: str, *names: str) -> bool:
         (("--against", "main"), "--against and --fleet exclude each other"),
         (("--live",), "--live and --fleet exclude each other"),
         (("--resume", "last"), "--fleet and --resume exclude each other"),
-        (("--allow-path", "here"), "give the option to each worker"),
+        (("--allow-path", "here"), "give the option to each worker: dyno fleet worker --allow-path"),
+        (("--allow-writes",), "leave it out: workers take --allow-device and --allow-path alone"),
+        (("--fleet", "ssh:a,b", "--allow-device", "/dev/x"), "ssh: starts workers without it"),
+        (("--fleet", "slurm:main", "--allow-path", "here"), "slurm: starts workers without it"),
     ],
 )
 def test_an_option_that_a_fleet_does_not_take_is_refused(
@@ -126,6 +129,25 @@ def test_a_host_that_is_not_there_is_named(study: Path, store_server: PostgreSQL
     assert "--fleet names no host" in complaint(
         "run", str(study), "--fleet", ",", "--store", store_server.url
     )
+
+
+def test_a_host_with_other_code_and_an_allowance_that_reaches_no_host_are_refused(
+    study: Path, store_server: PostgreSQL
+) -> None:
+    url = store_server.url
+    run = run_on("a", name="begun-elsewhere").but(study_text=STUDY)
+    with Store(url) as store, Session(url) as session:
+        register(session, member("a"), "1", lambda _: None)
+        store.add_run(run)
+        for words in ((str(study), "--fleet", "a"), ("--resume", run.run)):
+            said = complaint("run", *words, "--store", url)
+            assert f"host a: the worker runs Dyno {member('a').dyno_version} with code c0de, and run" in said
+            assert "install the Dyno there that began it" in said
+        assert parts.parts_of(session, run.run) == []
+        said = complaint("run", "--resume", run.run, "--allow-path", "here", "--store", url)
+        assert "give the option to each worker" in said
+        store.remove_run(run.run)
+        remove(session, "a")
 
 
 def test_no_hosts_say_how_to_begin(homes: Path, store_server: PostgreSQL) -> None:

@@ -3,6 +3,8 @@ and `--fleet ssh:a,b` by a real sshd."""
 
 from __future__ import annotations
 
+import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -13,9 +15,15 @@ import pytest
 from dbdyno.cli import jobs
 from dbdyno.cli.jobs import launcher_of
 from dbdyno.errors import UserError
+from dbdyno.fleet import parts
 from dbdyno.fleet.launcher import JobState
 from dbdyno.fleet.session import Session
 from dbdyno.fleet.slurm import Slurm
+from dbdyno.fleet.ssh import HOST
+from dbdyno.host.writers import NOTHING_ALLOWED
+from dbdyno.kinds.comparison import RunOptions, begin
+from dbdyno.kinds.fleet import answer_of, draft_of, run_on
+from dbdyno.prepare_run.begun import PACKAGE, code_digest, keep_run
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
 from tests.fleet.judge import OVERLAPS, faults
@@ -232,6 +240,58 @@ def test_hosts_that_ssh_logs_in_on_measure_and_are_left_alone(
             60.0,
         )
     assert not list((homes / "host-of-both" / "journal").glob("*"))
+
+
+@pytest.mark.engine
+@needs_root
+def test_a_host_whose_launched_dyno_is_another_one_measures_nothing(
+    homes: Path, store_server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, study = store_server.url, homes / "study.toml"
+    study.write_text(STUDY)
+    where, start_of = f"ssh:{NAME},{OTHER_NAME}", jobs.start_of
+    changed, start = homes / "changed", homes / "start"
+    shutil.copytree(PACKAGE, changed / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    with (changed / PACKAGE.name / "errors.py").open("a") as file:
+        file.write("# Other code of the same version.\n")
+    start.write_text(
+        f"#!/bin/sh\n[ ${HOST} != {OTHER_NAME} ] || [ ! -e {changed} ] || export PYTHONPATH={changed}\n"
+        f'DYNO_HOST_FOLDER={homes / "host-of-both"} exec "$@"\n'
+    )
+    start.chmod(0o755)
+    monkeypatch.setattr(jobs, "start_of", lambda run: (str(start), *start_of(run)))
+    (homes / "of-ssh").mkdir()
+    with apart(homes / "of-ssh", monkeypatch):
+        said = complaint("run", str(study), "--fleet", where, "--store", url)
+        found = re.search(r"host (\w+): the worker runs Dyno \S+ with code (\w+), and run (\S+) began", said)
+        assert found is not None and found[1] == OTHER_NAME and found[2] != code_digest()[:12], said
+        assert f"with code {code_digest()[:12]}" in said and "install the Dyno there" in said
+        with Store(url) as store, Session(url) as session:
+            assert not store.has_run(found[3]) and parts.parts_of(session, found[3]) == []
+            options = RunOptions(path=study, calibration=False)
+            draft = draft_of(begin(store, options, lambda _: None), lambda _: None)
+            answers = [answer_of(draft, name, NOTHING_ALLOWED, lambda _: None) for name in (NAME, OTHER_NAME)]
+            run = run_on(draft.but(launcher=where), answers, lambda _: None)
+            keep_run(store, run, "goes-on", "")
+        wait_for("its workers are over", lambda: no_worker(where, found[3]), 60.0)
+        said = complaint("run", "--resume", "goes-on", "--quiet", "--store", url, code=1)
+        assert f"host {OTHER_NAME}: the worker runs Dyno" in said and found[2] in said
+        assert f"dyno run --resume {run.run}" in said and said.count("with code") == 2
+        with Store(url) as store:
+            kept = store.records(run.run)
+            assert {one.fleet_host for one in kept} == {NAME} and len(kept) == 4
+        changed.rename(homes / "gone")
+        assert dyno("run", "--resume", "goes-on", "--store", url).returncode == 0
+        require_whole(url, "goes-on", 4)
+        with Store(url) as store:
+            assert store.records(run.run)[:4] == kept
+
+
+def no_worker(where: str, run: str) -> bool:
+    """Whether no worker that was started for a run is at work."""
+    launcher = launcher_of(where)
+    assert launcher is not None
+    return all(job.state is JobState.OVER for job in launcher.watch(run))
 
 
 def test_the_words_of_fleet_name_a_launcher_or_hosts() -> None:

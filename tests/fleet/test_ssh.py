@@ -58,6 +58,10 @@ def test_ssh_knows_hosts_by_their_names_alone() -> None:
     assert Ssh("a,b,a").hosts == ("a", "b")
     with pytest.raises(UserError, match="SSH knows no tags of hosts"):
         Ssh("a", ("big",))
+    for address in ("root@a", "a:2222", ""):
+        with pytest.raises(UserError, match="cannot be the name of a host") as error:
+            Ssh(f"b,{address}")
+        assert "~/.ssh/config" in error.value.hint
     assert Ssh("a").placed({HOST: "a"}).host == "a"
     with pytest.raises(UserError, match="no `--fleet ssh:` started this worker"):
         Ssh("a").placed({})

@@ -15,10 +15,11 @@ from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.fleet.parts import HostAnswer
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds.comparison import RunOptions, begin
-from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, run_on
+from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, require_same_dyno, run_on
 from dbdyno.kinds.kind import Beginning
 from dbdyno.obtain.source import profile
 from dbdyno.plan import restarts
+from dbdyno.prepare_run.begun import code_digest
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
@@ -212,5 +213,15 @@ def test_a_host_whose_cpu_lacks_what_a_build_uses_says_so_before_a_run(
 def test_a_host_with_another_dyno_than_began_the_run_does_not_go_on_with_it(homes: Path) -> None:
     told = list[str]()
     run = on_both(draft_of(begun(homes, STUDY, told), told.append), told)
-    with pytest.raises(UserError, match=r"began with Dyno 0\.1\.9, and this is Dyno"):
+    other = "0123456789abcdef"
+    with pytest.raises(UserError, match=r"began with Dyno 0\.1\.9 with code ") as error:
         begun_here(run.but(dyno_version="0.1.9"), "a", NOTHING_ALLOWED)
+    assert "install the Dyno there that began it" in error.value.hint
+    with pytest.raises(UserError, match=f"with code {code_digest()[:12]}, .* with code 0123456789ab$"):
+        begun_here(run.but(dyno_code=other), "a", NOTHING_ALLOWED)
+    # A Dyno that kept no digest began it.
+    assert begun_here(run.but(dyno_code=""), "a", NOTHING_ALLOWED).run.run == run.run
+    require_same_dyno(run, run.dyno_version, code_digest(), "a")
+    for begun_by in (run, run.but(dyno_code="")):
+        with pytest.raises(UserError, match=r"^host a: the worker runs Dyno .* with code 0123456789ab, and"):
+            require_same_dyno(begun_by, run.dyno_version, other, "a")

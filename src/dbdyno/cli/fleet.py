@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from dbdyno import __version__
 from dbdyno.cli import jobs
 from dbdyno.cli.jobs import JobsOfRun
 from dbdyno.cli.progress import shown
@@ -19,9 +19,9 @@ from dbdyno.fleet.parts import HostAnswer, HostPart, PartState
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.host_lock import LookBetweenBlocks
 from dbdyno.kinds.comparison import RunOptions, begin
-from dbdyno.kinds.fleet import draft_of, run_on
+from dbdyno.kinds.fleet import draft_of, require_same_dyno, run_on
 from dbdyno.plan import restarts
-from dbdyno.prepare_run.begun import code_digest, keep_run
+from dbdyno.prepare_run.begun import keep_run
 from dbdyno.prepare_run.estimate import run_estimate
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.database import Unavailable
@@ -64,17 +64,18 @@ class Controller:
         """A new run, which its hosts may carry out when this returns. Raises UserError for a host that is not
         there, and with what each host finds in the way."""
         hosts = _chosen(self.session, options, self.launcher)
-        for one in hosts:
-            _require_same_code(one)
         # What a calibration of this host found is none of other hosts' business.
         beginning = begin(self.store, replace(options, calibration=False), self._say)
         draft = draft_of(beginning, self._say).but(launcher=options.fleet or "" if self.launcher else "")
         names = [one.member.name for one in hosts]
+        for one in hosts:
+            _require_same_code(draft, one)
         self.session.listen(of_run(draft.run))
         parts.ask(self.session, draft, names)
         try:
             if (placing := self._jobs(draft.run, self._say)) is not None:
-                names = placing.start(options.hosts or len(placing.launcher.hosts), beginning.whole_s)
+                count = options.hosts or len(placing.launcher.hosts)
+                names = placing.start(count, beginning.whole_s, partial(_require_same_code, draft))
             run = run_on(draft, self._answers(draft.run, names), self._say)
             keep_run(self.store, run, name, note)
         except BaseException as cause:
@@ -100,7 +101,7 @@ class Controller:
                 told = f"host {host.name} of run {run.run} is not in the fleet of {self.session.place}"
                 raise UserError(told, f"start its worker there: dyno fleet worker --name {host.name}")
             require_connected(host.name, known[host.name])
-            _require_same_code(known[host.name])
+            _require_same_code(run, known[host.name])
         parts.give(self.session, run)
 
     def follow(self, run: Run) -> tuple[Run, list[Record]]:
@@ -266,17 +267,9 @@ def _chosen(session: Session, options: RunOptions, launcher: Launcher | None) ->
     return []
 
 
-def _require_same_code(one: SeenHost) -> None:
-    """Raises UserError for a host whose Dyno is another one: it would measure in another way."""
-    member = one.member
-    if (member.dyno_version, member.code) == (__version__, code_digest()):
-        return
-    same = member.dyno_version == __version__
-    which = f"Dyno {member.dyno_version} with other code" if same else f"Dyno {member.dyno_version}"
-    raise UserError(
-        f"host {member.name} runs {which}, and this is Dyno {__version__}",
-        "install the same Dyno on all hosts, and start their workers again",
-    )
+def _require_same_code(run: Run, one: SeenHost) -> None:
+    """Raises UserError for a host whose Dyno is another one than that of the run."""
+    require_same_dyno(run, one.member.dyno_version, one.member.code, one.member.name)
 
 
 def _fault(name: str, part: HostPart | None) -> str:

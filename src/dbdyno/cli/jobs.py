@@ -16,7 +16,7 @@ from pathlib import Path
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet import parts
-from dbdyno.fleet.hosts import TAG, host_of_job, require_name, seen
+from dbdyno.fleet.hosts import TAG, SeenHost, host_of_job, require_name, seen
 from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, Launcher, WorkerJob, job_name
 from dbdyno.fleet.parts import HostPart, PartState
 from dbdyno.fleet.session import Session
@@ -71,14 +71,17 @@ class JobsOfRun:
         self._told: set[str] = set()
         self._asked_s = -math.inf
 
-    def start(self, count: int, expected_s: float) -> list[str]:
+    def start(self, count: int, expected_s: float, require: Callable[[SeenHost], None]) -> list[str]:
         """Has workers started, and returns their hosts once as many as are wanted have looked at the study.
-        Raises UserError where no such jobs can be, and DynoError where they end."""
+        Each must be what `require` does not refuse. Raises UserError where no such jobs can be, and DynoError
+        where they end."""
         self._submit(expected_s, count, self.launcher.hosts)
         self.say(f"{plural(count, 'job')} for run {self.run}: waiting until each has a host")
         while True:
-            there = {one.member.name for one in seen(self.session) if one.connected}
+            there = {one.member.name: one for one in seen(self.session) if one.connected}
             found = [part for part in parts.parts_of(self.session, self.run) if part.host in there]
+            for part in found:
+                require(there[part.host])
             answered = [part.host for part in found if part.state is not PartState.ASKED]
             if any(part.state is PartState.REFUSED for part in found) or len(answered) >= count:
                 parts.keep_only(self.session, self.run, answered[:count])

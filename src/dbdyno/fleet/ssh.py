@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from dbdyno.driver.remote.ssh import FAILED, OPTIONS, client, not_reached
 from dbdyno.errors import DynoError, UserError
+from dbdyno.fleet.hosts import require_name
 from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, WorkerJob, job_name
 
 HOST = "DYNO_JOB_HOST"
@@ -41,6 +42,8 @@ class Ssh:
     def __post_init__(self) -> None:
         if self.tags:
             raise UserError("SSH knows no tags of hosts", "name each host: --fleet ssh:a,b")
+        for host in self.hosts:
+            _require_host(host)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -71,6 +74,15 @@ class Ssh:
         if HOST not in environment:
             raise UserError("no `--fleet ssh:` started this worker", "leave --for out: dyno fleet worker")
         return JobPlace(host=environment[HOST])
+
+
+def _require_host(host: str) -> None:
+    """Raises UserError for what reaches a host and cannot be its name in the fleet."""
+    try:
+        require_name(host)
+    except UserError as error:
+        hint = f"{error.hint}; a user and a port stand in ~/.ssh/config"
+        raise UserError(error.message, hint) from None
 
 
 def _job(host: str, run: str) -> WorkerJob | None:

@@ -123,7 +123,8 @@ class BaseRun(Frozen):
     carries out; None where its study was not registered before it began. `in_use` is the server that ran
     already, where the run started none. A run on a `fleet` has the blocks of all its hosts; `host` and
     `installation` are then those of the first one. `launcher` is what starts the workers there, in the words
-    of `--fleet`; empty where somebody else does."""
+    of `--fleet`; empty where somebody else does. `dyno_code` is the digest of the code that all its hosts
+    must have; empty without a fleet, and in a run of a Dyno that kept none."""
 
     verb: ClassVar[str] = "dyno run"
     """The command that carries such a run out."""
@@ -174,6 +175,7 @@ class BaseRun(Frozen):
     in_use: InUse | None = absent(None)
     fleet: tuple[FleetHost, ...] = absent(())
     launcher: str = absent("")
+    dyno_code: str = absent("")
 
     @property
     def held(self) -> bool:
