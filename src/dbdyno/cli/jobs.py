@@ -86,14 +86,18 @@ class JobsOfRun:
             if any(part.state is PartState.REFUSED for part in found) or len(answered) >= count:
                 parts.keep_only(self.session, self.run, answered[:count])
                 return answered[:count]
-            jobs = self._looked()
-            if jobs is not None and sum(job.state is not JobState.OVER for job in jobs) < count:
-                over = "; ".join(_ended(job) for job in jobs if job.state is JobState.OVER)
-                raise DynoError(
-                    f"jobs for run {self.run} are over before it began: {over or 'nobody knows why'}",
-                    f"a worker's words are on its host, in /tmp/{job_name(self.run)}-*.log",
-                )
+            self._require_jobs(count)
             self.session.wait(LOOK_EVERY_S)
+
+    def _require_jobs(self, count: int) -> None:
+        """Raises DynoError where fewer jobs than that wait or work, as far as the launcher answers."""
+        jobs = self._looked()
+        if jobs is not None and sum(job.state is not JobState.OVER for job in jobs) < count:
+            over = "; ".join(_ended(job) for job in jobs if job.state is JobState.OVER)
+            raise DynoError(
+                f"jobs for run {self.run} are over before it began: {over or 'nobody knows why'}",
+                f"a worker's words are on its host, in /tmp/{job_name(self.run)}-*.log",
+            )
 
     def start_again(self, expected_s: float) -> None:
         """Has workers started on the hosts of a run that have blocks left and no job."""
