@@ -92,9 +92,14 @@ def test_a_file_of_rates(homes: Path, url: str) -> None:
     rates = homes / "rates"
     rates.write_text("# second, rate\n0 20\n1, 60\n")
     assert offered(tally(url, "--schedule", f"file:{rates}", "--arrivals", "uniform")) == 40
+    rates.write_text("at,rate\n08:00,200\n20:00,600\n")
+    for seconds, due in (("1", 30), ("2", 80)):
+        scaled = f"file:{rates},over 2,x0.1"
+        counted = tally(url, "--schedule", scaled, "--arrivals", "uniform", "--time", seconds)
+        assert offered(counted) == due
     rates.write_text("0 20\nsoon 30\n")
     message = complaint("load", "run", "tpcb", "--url", url, "--schedule", f"file:{rates}")
-    assert f'{rates}, line 2: "soon 30"' in message
+    assert f'{rates}, line 2: "soon" is no time' in message
 
 
 def test_a_think_time_holds_a_client_back(homes: Path, url: str) -> None:

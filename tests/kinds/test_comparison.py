@@ -156,6 +156,47 @@ def test_an_unfinished_run_does_not_go_on_with_other_files(homes: Path) -> None:
     assert "has changed since" in complaint("profile", run)
 
 
+SHAPE = (
+    STUDY.partition("[workload]")[0]
+    + """
+[workload]
+name = "tpcb"
+arrivals = "uniform"
+warmup = "0s"
+duration = "2s"
+[factors]
+"workload.schedule" = ["file:day.csv,over 2s,x0.01", "file:day.csv,over 2s,x0.02"]
+"""
+)
+DAY = "time,rate\n00:00,0\n06:00,1000\n12:00,2000\n24:00,2000\n"
+
+
+def test_a_day_in_a_file_is_the_load_of_a_run_and_belongs_to_it(homes: Path) -> None:
+    study, day = homes / "shape.toml", homes / "day.csv"
+    study.write_text(SHAPE)
+    day.write_text(DAY.replace("12:00", "05:00"))
+    told = complaint("plan", str(study))
+    assert told.count('line 13: day.csv, line 4: the time "05:00" goes back') == 1, told
+    day.write_text(DAY)
+    run = measured(str(study))
+    found = shown()
+    assert [(file["kind"], file["text"]) for file in found["run"]["files"]] == [("schedule", DAY)]
+    for trial in found["trials"]:
+        times = 2 if trial["levels"]["workload.schedule"].endswith("x0.02") else 1
+        driven = [[0.0, 0.0], [0.5, 10.0 * times], [1.0, 20.0 * times], [2.0, 20.0 * times]]
+        assert json.loads(trial["evidence"][0]["effective"]["value"])["points"] == driven
+        counted = next(check["detail"] for check in trial["checks"] if check["name"] == "operations")
+        # A busy machine may get through fewer than are due, never through more.
+        assert 0 < int(counted.split()[0]) <= 30 * times
+    # A comment changes no point, but nobody measures with a file that is another one.
+    day.write_text(DAY + "# Tuesday\n")
+    assert f"{day} has changed since: day.csv, line 6" in complaint(
+        "run", "--resume", run, "--add-blocks", "1"
+    )
+    day.unlink()
+    measured("--again", run)
+
+
 def test_a_run_is_carried_out_again_where_its_files_are_gone(homes: Path) -> None:
     study = project(homes / "shop/studies")
     # One file lies above the study's folder.

@@ -10,13 +10,11 @@ from typing import Any, get_args
 import click
 from click.core import ParameterSource
 
-from dbdyno.driver.job import Isolation, Job, Opening, RateFile, Schedule, ThinkTime
+from dbdyno.driver.job import Isolation, Job, Opening, Schedule, ThinkTime
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.recording import about
 from dbdyno.study import pacing
 from dbdyno.study.values import ValueFault, rate
-
-_FILE = "file:"
 
 
 class _Read(click.ParamType[Any]):
@@ -36,12 +34,7 @@ class _Read(click.ParamType[Any]):
 
 
 def _schedule(text: str) -> Schedule:
-    path = text.removeprefix(_FILE)
-    if path == text:
-        return pacing.schedule(text, pacing.seconds)
-    if not Path(path).is_file():
-        raise ValueFault(f"there is no file {path}", "each of its lines has a second and a rate")
-    return RateFile(path=path)
+    return pacing.schedule(text, Path(), pacing.seconds)
 
 
 def _think_time(text: str) -> float | ThinkTime:
@@ -135,7 +128,8 @@ RUN_OPTIONS = [
         type=_Read("SCHEDULE", _schedule),
         help="Open loop: how the rate changes, counted from the start of the warm-up. "
         "From --rate on: ramp:TO/OVER, steps:AT=RATE,AT=RATE,... or sine:AMPLITUDE/PERIOD. Without --rate: "
-        "points:AT=RATE,... or file:PATH with lines of SECOND RATE, interpolated between.",
+        "points:AT=RATE,... or file:PATH with lines of TIME,RATE, interpolated between; after it ,over TIME "
+        "is how long it takes in all, and ,xFACTOR multiplies its rates.",
     ),
     click.Option(
         ["--think-time"],

@@ -11,6 +11,8 @@ from dbdyno.frozen import Frozen, absent
 
 RATE_PER_S_MAX = 10_000_000.0
 """Transactions that the driver can send in a second at the most: more than all threads of a large machine."""
+SECONDS_MAX = 30.0 * 86_400.0
+"""The latest time of a schedule that the driver takes."""
 PERIOD_S_MIN = 0.001
 """The shortest period of a sine that the driver can follow."""
 ANSWER_TIMEOUT_S = 300.0
@@ -66,14 +68,7 @@ class Points(Frozen):
     points: tuple[tuple[float, float], ...]
 
 
-class RateFile(Frozen):
-    """Points from a file with lines of `second rate`."""
-
-    kind: Literal["file"] = "file"
-    path: str
-
-
-Schedule = Annotated[Constant | RateSteps | Ramp | Sine | Points | RateFile, Field(discriminator="kind")]
+Schedule = Annotated[Constant | RateSteps | Ramp | Sine | Points, Field(discriminator="kind")]
 """How an open loop's rate changes; seconds count from the start of the warm-up."""
 
 

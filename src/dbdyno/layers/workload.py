@@ -28,17 +28,17 @@ _JOB_KNOBS = ("clients", "threads")
 """Knobs that stand in the job itself."""
 
 
-def _as_it_is(level: Level) -> Level:
+def _as_it_is(level: Level, folder: Path) -> Level:
     return level
 
 
 Pace = Level | Schedule | ThinkTime
 
-_LOAD_KNOBS: Mapping[str, tuple[type[Open | Closed], Callable[[Level], Pace]]] = {
+_LOAD_KNOBS: Mapping[str, tuple[type[Open | Closed], Callable[[Level, Path], Pace]]] = {
     "rate_per_s": (Open, _as_it_is),
     "arrivals": (Open, _as_it_is),
     "schedule": (Open, pacing.schedule),
-    "think_time": (Closed, pacing.think_time),
+    "think_time": (Closed, lambda level, folder: pacing.think_time(level)),
 }
 """Knobs of when transactions start: the kind of load they make, and their form in the job. All others are
 options of the workload."""
@@ -97,7 +97,8 @@ class WorkloadLayer(LayerOfStudy):
 
     def _from_job(self, knob: str, level: Level, running: Running) -> Evidence:
         found = _found(running.setup.job, knob)
-        wanted = _LOAD_KNOBS[knob][1](level) if knob in _LOAD_KNOBS else level
+        folder = Path(running.setup.job.folder)
+        wanted = _LOAD_KNOBS[knob][1](level, folder) if knob in _LOAD_KNOBS else level
         reading = Reading(value=_shown(found), source="the driver's job")
         return Evidence(
             factor=f"workload.{knob}",
@@ -115,7 +116,7 @@ def _changed(job: Job, knob: str, level: Level) -> Job:
     if knob in _LOAD_KNOBS:
         kind, read = _LOAD_KNOBS[knob]
         kept = dict(job.load) if isinstance(job.load, kind) else {}
-        return job.but(load=kind.model_validate({**kept, knob: read(level)}))
+        return job.but(load=kind.model_validate({**kept, knob: read(level, Path(job.folder))}))
     return job.but(options={**job.options, knob: level})
 
 
@@ -129,7 +130,9 @@ def _found(job: Job, knob: str) -> Pace | None:
 def _shown(found: Pace | None) -> str:
     if found is None:
         return "nothing"
-    return json.dumps(found.model_dump()) if isinstance(found, Frozen) else level_text(found)
+    text = json.dumps(found.model_dump()) if isinstance(found, Frozen) else level_text(found)
+    # The points of a day are too many for each trial's record.
+    return text if len(text) <= READING_MOST else f"{text[:READING_MOST]}..."
 
 
 WORKLOAD = WorkloadLayer()

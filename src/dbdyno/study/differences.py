@@ -3,6 +3,7 @@ two studies differ."""
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,9 @@ from dbdyno.frozen import Level
 from dbdyno.study.document import Place
 from dbdyno.study.files import FileKind, NamedFile, StudyFile, read_file
 from dbdyno.study.nouns import Factor, Workload
+from dbdyno.study.pacing import RateFile, schedule_form
 from dbdyno.study.section import SectionReader
+from dbdyno.study.values import ValueFault
 
 
 def read_files(
@@ -35,7 +38,40 @@ def read_files(
             where = f"{file.named_at}: " if file.named_at else ""
             hint = "its path counts from the folder of that file" if where else _hint(file, reader.folder)
             reader.note(path, f"{where}{file.path} cannot be read: {error.strerror}", hint)
+    _judge_schedules(reader, workload, factors, {file.path for file in found})
     return tuple(found)
+
+
+def _judge_schedules(
+    reader: SectionReader, workload: Workload | None, factors: Sequence[Factor], read: Collection[str]
+) -> None:
+    """Notes once what is wrong with the lines of a schedule's file that could be read."""
+    told = set()
+    for schedule, path in _schedules(workload, factors, reader):
+        try:
+            if {schedule.path, os.path.normpath(schedule.path)} & set(read):
+                schedule.points(reader.folder)
+        except ValueFault as fault:
+            if fault.message not in told:
+                reader.note(path, fault.message, fault.hint)
+            told.add(fault.message)
+
+
+def _schedules(
+    workload: Workload | None, factors: Sequence[Factor], reader: SectionReader
+) -> Iterator[tuple[RateFile, Place]]:
+    """Each schedule that is in a file, in any variant, with what names it there."""
+    varied = [factor for factor in factors if factor.name == "workload.schedule"]
+    texts: list[tuple[Any, Place]] = [
+        (level, _place_of(reader, factor, index))
+        for factor in varied
+        for index, level in enumerate(factor.levels)
+    ]
+    if workload is not None and workload.schedule and not varied:
+        texts = [(workload.schedule, ("workload", "schedule"))]
+    for text, path in texts:
+        if isinstance(found := schedule_form(text), RateFile):
+            yield found, path
 
 
 def _hint(file: NamedFile, folder: Path) -> str:
@@ -52,6 +88,8 @@ def _named(
         for options, path in _each_options(reader, workload, factors):
             for file in files.of_workload(workload.name, options, reader.folder):
                 yield file, path or ("workload", file.option)
+    for schedule, path in _schedules(workload, factors, reader):
+        yield NamedFile(FileKind.SCHEDULE, schedule.path), path
     for name in reader.table(("front",)):
         if isinstance(path := reader.at(("front", name, "configuration")), str):
             yield NamedFile(FileKind.FRONT, path), ("front", name, "configuration")
@@ -99,7 +137,7 @@ ENTRIES = {
     "statements": "statement",
 }
 """One entry of a list of a workload's file."""
-OF_THE_LOAD = frozenset((FileKind.WORKLOAD, FileKind.VECTORS))
+OF_THE_LOAD = frozenset((FileKind.WORKLOAD, FileKind.VECTORS, FileKind.SCHEDULE))
 """Kinds of files that belong to what is asked of a server, and not to the server."""
 
 Files = Sequence[StudyFile] | None

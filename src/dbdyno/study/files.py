@@ -28,6 +28,7 @@ class FileKind(StrEnum):
     RECIPE = "recipe"
     VECTORS = "vectors"
     FRONT = "front"
+    SCHEDULE = "schedule"
 
 
 class StudyFile(Frozen):

@@ -204,7 +204,7 @@ RATE = _plain(
     {"type": "number", "exclusiveMinimum": 0, "maximum": RATE_PER_S_MAX},
     allowed=f"At most {RATE_PER_S_MAX:,.0f}",
 )
-SCHEDULE = _plain(lambda value: pacing.written(value, pacing.schedule), pattern(pacing.SCHEDULE))
+SCHEDULE = _plain(lambda value: pacing.written(value, pacing.schedule_form), pattern(pacing.SCHEDULE))
 THINK_TIME = _plain(lambda value: pacing.written(value, pacing.think_time), pattern(pacing.THINK_TIME))
 
 

@@ -7,13 +7,18 @@ or raises ValueFault.
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from dbdyno.driver.job import (
     PERIOD_S_MIN,
     RATE_PER_S_MAX,
+    SECONDS_MAX,
     Arrivals,
     Closed,
     Constant,
@@ -21,7 +26,6 @@ from dbdyno.driver.job import (
     Open,
     Points,
     Ramp,
-    RateFile,
     RateSteps,
     Schedule,
     Sine,
@@ -35,11 +39,15 @@ Seconds = Callable[[str], float]
 
 _RATE = rf"\s*{NUMBER}\s*"
 SCHEDULE = (
-    rf"^(constant|ramp:{_RATE}/[^/]+|sine:{_RATE}/[^/]+|(steps|points):[^=,]+={_RATE}(,[^=,]+={_RATE})*)$"
+    rf"^(constant|ramp:{_RATE}/[^/]+|sine:{_RATE}/[^/]+|(steps|points):[^=,]+={_RATE}(,[^=,]+={_RATE})*"
+    r"|file:.*\S.*)$"
 )
 THINK_TIME = rf"^(exponential:)?\s*{NUMBER} ?(ms|s|m|h)\s*$"
 """The patterns that editors check by. Blanks around a number mean nothing to the readers, nor to these."""
-SCHEDULE_FORMS = "ramp:TO/OVER, steps:AT=RATE,..., sine:AMPLITUDE/PERIOD, points:AT=RATE,... or constant"
+SCHEDULE_FORMS = (
+    "ramp:TO/OVER, steps:AT=RATE,..., sine:AMPLITUDE/PERIOD, points:AT=RATE,..., "
+    "file:CSV[,over TIME][,xFACTOR] or constant"
+)
 THINK_TIME_FORMS = "a time, or exponential:MEAN"
 
 
@@ -53,8 +61,143 @@ def seconds(text: str) -> float:
     return with_unit(f"{text.strip()}s" if re.fullmatch(NUMBER, text.strip()) else text)
 
 
-def schedule(value: Any, time: Seconds = with_unit) -> Schedule:
-    """How the rate changes over the run: `ramp:2000/30s` is a ramp to 2,000 per second within 30 s."""
+POINTS_MOST = 100_000
+"""Points of a file: a day has 86,400 seconds."""
+_SCALE = re.compile(rf"(?P<rest>.*),\s*(?:over\s+(?P<over>[^,]+)|x\s*(?P<factor>{NUMBER}))\s*", re.DOTALL)
+_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class RateFile:
+    """Points in a file with a line of a time and a rate for each. Where `over_s` is given, the times from the
+    first to the last take so many seconds; each rate counts `factor` times."""
+
+    path: str
+    over_s: float | None = None
+    factor: float = 1.0
+
+    def points(self, folder: Path) -> Points:
+        """What it says where its path counts from a folder. Seconds count from the start of the warm-up, and
+        times of day and stamps from the first of them. Raises ValueFault with the line."""
+        points: list[tuple[float, float]] = []
+        form, first_s = "", 0.0
+        for number, (written, rate) in self._rows(folder):
+            place = f"{self.path}, line {number}:"
+            kind, at_s = _time(place, written)
+            if not points:
+                form, first_s = kind, at_s if kind != _SECONDS or self.over_s is not None else 0.0
+            elif kind != form:
+                raise ValueFault(f"{place} {shown(written)} is no {form}", "write all times in the same form")
+            if points and at_s - first_s < points[-1][0]:
+                raise ValueFault(
+                    f"{place} the time {shown(written)} goes back", "write the times in rising order"
+                )
+            if len(points) == POINTS_MOST:
+                told = f"{place} there are more than {POINTS_MOST:,} points"
+                raise ValueFault(told, "give a point a second, or fewer: the rate is linear between them")
+            points.append((at_s - first_s, self._rate(place, rate)))
+        return Points(points=self._within(points))
+
+    def _rows(self, folder: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+        """Each line that has a point, by its number from 1: its time and its rate."""
+        may_be_header = True
+        for number, line in self._lines(folder):
+            if content := line.split("#")[0].strip():
+                row = _columns(f"{self.path}, line {number}:", content)
+                if not may_be_header or any(map(_is_value, row)):
+                    yield number, row
+                may_be_header = False
+
+    def _lines(self, folder: Path) -> Iterator[tuple[int, str]]:
+        place = folder / Path(self.path).expanduser()
+        if not place.is_file():
+            hint = "give a file with a time and a rate in each line"
+            raise ValueFault(f"there is no file {self.path}", hint)
+        try:
+            with place.open(encoding="utf-8-sig") as lines:
+                yield from enumerate(lines, 1)
+        except UnicodeDecodeError:
+            raise ValueFault(f"{self.path} is no text in UTF-8", "save it as a CSV file") from None
+        except OSError as error:
+            raise ValueFault(f"{self.path} cannot be read: {error.strerror}", "make it readable") from None
+
+    def _rate(self, place: str, written: str) -> float:
+        if not _PLAIN.fullmatch(written):
+            raise ValueFault(f"{place} {shown(written)} is no rate", "write transactions per second: 500")
+        if float(written) < 0:
+            raise ValueFault(
+                f"{place} the rate {written} is below 0", "write transactions per second, from 0"
+            )
+        try:
+            return values.rate_of_schedule(float(written) * self.factor)
+        except ValueFault as fault:
+            raise ValueFault(f"{place} the rate {fault.message}", fault.hint) from None
+
+    def _within(self, points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+        """The points, over as many seconds as they are to take."""
+        if not points:
+            raise ValueFault(f"{self.path} has no point", "write a time and a rate in each line: 00:05,120")
+        if all(rate == 0 for _, rate in points):
+            raise ValueFault(f"{self.path} is never above 0", "give at least one rate above 0")
+        last_s = points[-1][0]
+        if self.over_s is not None:
+            if last_s == 0:
+                raise ValueFault(f"{self.path} takes no time", "leave out `over`, or give a second time")
+            return tuple((at_s / last_s * self.over_s, rate) for at_s, rate in points)
+        if last_s > SECONDS_MAX:
+            hint = "write seconds from the start on, or add `,over TIME` to the schedule"
+            raise ValueFault(f"{self.path} ends after {last_s:,.0f} s, beyond 30 days", hint)
+        return tuple(points)
+
+
+_SECONDS, _OF_DAY, _STAMP, _ZONED = "number of seconds", "time of day", "stamp", "stamp with a time zone"
+
+
+def _columns(place: str, line: str) -> tuple[str, str]:
+    """The two columns of a line; blanks separate them where nothing else does."""
+    cells = re.split(r"[,;\t]", line) if re.search(r"[,;\t]", line) else line.rsplit(None, 1)
+    if len(cells) != 2:
+        count = "one column" if len(cells) == 1 else f"{len(cells)} columns"
+        raise ValueFault(f"{place} {shown(line)} has {count}", "write two: a time and a rate")
+    at, rate = (cell.strip().strip('"').strip() for cell in cells)
+    return at, rate
+
+
+def _is_value(cell: str) -> bool:
+    try:
+        return bool(_PLAIN.fullmatch(cell) or _time("", cell))
+    except ValueFault:
+        return False
+
+
+def _time(place: str, written: str) -> tuple[str, float]:
+    """What kind of a time it is, and its seconds from the zero of that kind."""
+    if _PLAIN.fullmatch(written):
+        seconds_s = float(written)
+        if not 0 <= seconds_s < math.inf:
+            raise ValueFault(f"{place} the time {written} is below 0", "count from the start of the warm-up")
+        return _SECONDS, seconds_s
+    if clock := _CLOCK.fullmatch(written):
+        return _OF_DAY, int(clock[1]) * 3600 + int(clock[2]) * 60 + float(clock[3] or 0)
+    try:
+        stamp = datetime.fromisoformat(written)
+    except ValueError:
+        hint = "write seconds, HH:MM, HH:MM:SS or a stamp such as 2026-05-04T18:30:00"
+        raise ValueFault(f"{place} {shown(written)} is no time", hint) from None
+    zero = datetime(1970, 1, 1, tzinfo=stamp.tzinfo)
+    return _STAMP if stamp.tzinfo is None else _ZONED, (stamp - zero).total_seconds()
+
+
+def schedule(value: Any, folder: Path, time: Seconds = with_unit) -> Schedule:
+    """How the rate changes over the run: `ramp:2000/30s` is a ramp to 2,000 per second within 30 s. A file is
+    read, and its path counts from the folder."""
+    found = schedule_form(value, time)
+    return found.points(folder) if isinstance(found, RateFile) else found
+
+
+def schedule_form(value: Any, time: Seconds = with_unit) -> Schedule | RateFile:
+    """The same as it is written: a file is not read."""
     text = values.text(value)
     kind, _, rest = text.partition(":")
     if text == "constant":
@@ -74,6 +217,8 @@ def schedule(value: Any, time: Seconds = with_unit) -> Schedule:
         return RateSteps(steps=_rates_at(text, rest, time))
     if kind == "points":
         return Points(points=_rates_at(text, rest, time))
+    if kind == "file":
+        return _rate_file(text, rest, time)
     raise ValueFault(f"{shown(text)} is no schedule", f"write {SCHEDULE_FORMS}")
 
 
@@ -94,7 +239,7 @@ def written(value: Any, read: Callable[[Any], object]) -> str:
 
 
 def clash(
-    schedules: Sequence[Schedule],
+    schedules: Sequence[Schedule | RateFile],
     rates: Sequence[float],
     *,
     arrivals: bool,
@@ -135,6 +280,22 @@ def load(
     if rate_per_s is None and schedule is None:
         return Closed(think_time=think_time)
     return Open(rate_per_s=rate_per_s or 0.0, arrivals=arrivals, schedule=schedule)
+
+
+def _rate_file(text: str, rest: str, time: Seconds) -> RateFile:
+    """A file, and after it in any order the time that it is to take and a factor."""
+    scales: dict[str, float] = {}
+    while scale := _SCALE.fullmatch(rest):
+        rest = scale["rest"]
+        key, number = ("over_s", time(scale["over"])) if scale["over"] else ("factor", float(scale["factor"]))
+        if key in scales:
+            raise ValueFault(f"{shown(text)} says the same twice", f"write {SCHEDULE_FORMS}")
+        if number <= 0:
+            raise ValueFault(f"{shown(text)} scales to nothing", "give a time and a factor above 0")
+        scales[key] = number
+    if not rest.strip():
+        raise ValueFault(f"{shown(text)} names no file", f"write {SCHEDULE_FORMS}")
+    return RateFile(rest.strip(), **scales)
 
 
 def _rate_and_time(text: str, rest: str, time: Seconds) -> tuple[float, float]:

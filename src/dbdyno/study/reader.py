@@ -240,7 +240,7 @@ class _Reader(SectionReader):
         given = {key: varied.get(key, tuple(filter(None, levels))) for key, levels in fixed.items()}
         arrivals = self.at(("workload", "arrivals")) is not None or "arrivals" in varied
         found = pacing.clash(
-            [pacing.schedule(text) for text in given["schedule"]],
+            [pacing.schedule_form(text) for text in given["schedule"]],
             [float(rate) for rate in given["rate_per_s"]],
             arrivals=arrivals,
             think_time=bool(given["think_time"]),

@@ -19,6 +19,7 @@ from dbdyno.driver.load import LoadDriver
 from dbdyno.driver.remote.load import DriverOnHost, ReachedServer, RemoteLoad
 from dbdyno.engines.engine import Server
 from dbdyno.engines.server import Listening, Network, listening_at
+from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
 from dbdyno.host.cache import silently
@@ -28,6 +29,7 @@ from dbdyno.layers.layer import by_layer
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Workload, pacing
 from dbdyno.study.designs import restarted
+from dbdyno.study.files import FileKind, digest_of_file
 from dbdyno.study.nouns import RemoteDriver as VolumeSpecification
 from dbdyno.study.trials import Trial
 from dbdyno.trial.running.switch import OF_RUNNING
@@ -50,12 +52,28 @@ INDEXING_S = 3600.0
 """A server that makes an index is silent until it is done."""
 
 
+def digest_as_begun(file: Path, run: Run) -> str:
+    """The hash of a file that a study refers to. Raises UserError for one that is not as it was when the run
+    began."""
+    try:
+        digest = digest_of_file(file)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}", remedy(error, "put it back")) from None
+    if run.files is not None and digest not in {one.digest for one in run.files}:
+        raise UserError(f"{file} was changed after the run began", "put it back, or begin a new run")
+    return digest
+
+
 def job_of(workload: Workload, trial: Trial, bench: Bench) -> Job:
-    """What the driver is to do in a trial, before there is a server and before its levels are put in."""
+    """What the driver is to do in a trial, before there is a server and before its levels are put in. Raises
+    UserError where the file of a schedule is not as it was when the run began."""
+    for file in bench.run.files or ():
+        if file.kind is FileKind.SCHEDULE:
+            digest_as_begun(bench.study.folder / file.path, bench.run)
     load = pacing.load(
         workload.rate_per_s,
         workload.arrivals,
-        pacing.schedule(workload.schedule) if workload.schedule else None,
+        pacing.schedule(workload.schedule, bench.study.folder) if workload.schedule else None,
         pacing.think_time(workload.think_time) if workload.think_time else None,
     )
     return Job(

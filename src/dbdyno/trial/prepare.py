@@ -28,10 +28,10 @@ from dbdyno.host.room import require_disk
 from dbdyno.layers.config import untaken
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
-from dbdyno.trial.bench import Bench, setup_of
+from dbdyno.trial.bench import Bench, digest_as_begun, setup_of
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.nodes import load_on
-from dbdyno.trial.pristine import APPLICATION, SERVER_STOP_S, Pristine, digest_as_begun, pristine_data
+from dbdyno.trial.pristine import APPLICATION, SERVER_STOP_S, Pristine, pristine_data
 
 if TYPE_CHECKING:
     from dbdyno.applications.front import FrontWish

@@ -16,13 +16,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dbdyno.applications.product import ApplicationPlace
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared, files_read
 from dbdyno.engines.upgrade import STOP_S, not_taken_over
-from dbdyno.errors import Blocked, ServerFailed, UserError, remedy
+from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text
 from dbdyno.host import cache
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
@@ -31,15 +30,11 @@ from dbdyno.layers.setup import Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
-from dbdyno.study.files import digest_of_file
 from dbdyno.study.trials import Purpose, Trial, phases_of
 from dbdyno.trial.answers import TableRows, rows_of
-from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine
+from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine, digest_as_begun
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import BroughtData, checks_of_data, given_data, make_given
-
-if TYPE_CHECKING:
-    from dbdyno.records.run import Run
 
 
 class Upgrade(Frozen):
@@ -344,18 +339,6 @@ def _contents(job: Job, bench: Bench) -> list[tuple[str, str]]:
         if file.option not in bench.study.workload.run_options:
             contents.append((file.option, digest))
     return contents
-
-
-def digest_as_begun(file: Path, run: Run) -> str:
-    """The hash of a file that a study refers to. Raises UserError for one that is not as it was when the run
-    began."""
-    try:
-        digest = digest_of_file(file)
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}", remedy(error, "put it back")) from None
-    if run.files is not None and digest not in {one.digest for one in run.files}:
-        raise UserError(f"{file} was changed after the run began", "put it back, or begin a new run")
-    return digest
 
 
 def _make(
