@@ -87,12 +87,8 @@ class RateFile:
             kind, at_s = _time(place, written)
             if not points:
                 form, first_s = kind, at_s if kind != _SECONDS or self.over_s is not None else 0.0
-            elif kind != form:
-                raise ValueFault(f"{place} {shown(written)} is no {form}", "write all times in the same form")
-            if points and at_s - first_s < points[-1][0]:
-                raise ValueFault(
-                    f"{place} the time {shown(written)} goes back", "write the times in rising order"
-                )
+            elif kind != form or at_s - first_s < points[-1][0]:
+                raise _out_of_turn(place, written, form if kind != form else "")
             if len(points) == POINTS_MOST:
                 told = f"{place} there are more than {POINTS_MOST:,} points"
                 raise ValueFault(told, "give a point a second, or fewer: the rate is linear between them")
@@ -152,6 +148,13 @@ class RateFile:
 
 
 _SECONDS, _OF_DAY, _STAMP, _ZONED = "number of seconds", "time of day", "stamp", "stamp with a time zone"
+
+
+def _out_of_turn(place: str, written: str, form: str) -> ValueFault:
+    """A time that is not of the form of those above it, or goes back."""
+    if form:
+        return ValueFault(f"{place} {shown(written)} is no {form}", "write all times in the same form")
+    return ValueFault(f"{place} the time {shown(written)} goes back", "write the times in rising order")
 
 
 def _columns(place: str, line: str) -> tuple[str, str]:
