@@ -126,7 +126,7 @@ def test_an_application_that_leaves_its_server_no_connection_fails_the_trial_wit
 ) -> None:
     record = behind_the_shop("leaks", shop_script, max_connections=10)
     assert record.outcome is Outcome.FAILED, (record.outcome, record.cause)
-    assert record.cause.startswith("the server accepts no connection beside the application's:")
+    assert record.cause.startswith("the server accepts no connection beside those of Shop 1.0:")
     assert "Too many connections (error 1040)" in record.cause, record.cause
     assert "500 Internal Server Error" in record.cause, record.cause
     assert "max_connections" in record.remedy and "leak" in record.remedy, record.remedy
@@ -156,5 +156,5 @@ def test_an_application_that_dies_breaks_the_trial_and_leaves_its_log(
     homes_with_data: Path, shop_script: Path
 ) -> None:
     record = behind_the_shop("dies", shop_script)
-    assert (record.outcome, record.cause) == (Outcome.BROKEN, "the application died under the load")
+    assert (record.outcome, record.cause) == (Outcome.BROKEN, "Shop 1.0 died under the load")
     assert "the roof came down" in record.server_log
