@@ -127,8 +127,8 @@ def test_where_nothing_is_given_up_nothing_is_told_of_it() -> None:
 
 def test_each_purpose_has_its_time() -> None:
     result, _ = ended(two_matter)
-    # Its study asks for no share of bad starts.
-    assert set(result.took_s) == set(Purpose) - {Purpose.STARTS}
+    # Its study asks for no share of bad starts, and no searcher of others asks it.
+    assert set(result.took_s) == set(Purpose) - {Purpose.STARTS, Purpose.FLOOR}
 
 
 def test_blocks_whose_servers_were_not_up_together_are_counted() -> None:

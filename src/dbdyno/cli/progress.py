@@ -125,6 +125,10 @@ class TimeLeft:
         now_s = self._clock()
         return sum(one.share(now_s) for one in self._begun.values())
 
+    def is_known(self) -> bool:
+        """Whether anything tells what a trial takes."""
+        return any(pace.ended or pace.expected_s for pace in (self._in_blocks, self._beside))
+
     def seconds(self, trials: int) -> float:
         """What so many trials take that have not ended."""
         beside = min(trials, self._beside_count)
@@ -243,10 +247,10 @@ class ProgressLines(Unwatched):
         return f"slice {over} of {slices}" if slices and over else ""
 
     def _left_text(self) -> str:
-        if self._done >= self._trials:
-            return "done"
         left_s = self._left.seconds(self._trials - self._done)
-        return f"about {about_text(left_s)} left" if left_s else "how long it takes is not known yet"
+        if left_s or self._left.is_known():
+            return f"about {about_text(left_s)} left" if left_s else "done"
+        return "how long it takes is not known yet"
 
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:

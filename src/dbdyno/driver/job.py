@@ -68,7 +68,14 @@ class Points(Frozen):
     points: tuple[tuple[float, float], ...]
 
 
-Schedule = Annotated[Constant | RateSteps | Ramp | Sine | Points, Field(discriminator="kind")]
+class PointsInFile(Frozen):
+    """Points that the driver itself reads, from lines of `second rate`. A study's file comes as `Points`."""
+
+    kind: Literal["file"] = "file"
+    path: str
+
+
+Schedule = Annotated[Constant | RateSteps | Ramp | Sine | Points | PointsInFile, Field(discriminator="kind")]
 """How an open loop's rate changes; seconds count from the start of the warm-up."""
 
 
