@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from dbdyno.applications.product import Front, KnownFront
 from dbdyno.applications.registry import FRONTS
@@ -72,16 +72,26 @@ def load_url(url: str, study: Study, pooled: str) -> str:
     in the way that is `pooled`, which leaves nothing behind in a session."""
     if not any(front_program(kind, study.fronts).shares for kind in study.front_kinds):
         return url
-    parts = urlsplit(url)
-    given = {**dict(parse_qsl(parts.query)), "statements": pooled}
-    return urlunsplit(parts._replace(query=urlencode(given)))
+    return _with(urlsplit(url), statements=pooled)
+
+
+def _with(parts: SplitResult, **parameters: str | None) -> str:
+    """The URL with these parameters, and without those that are None. A blank becomes `%20`, because a `+` is
+    one in forms alone."""
+    given = {**dict(parse_qsl(parts.query)), **parameters}
+    told = {name: value for name, value in given.items() if value is not None}
+    return urlunsplit(parts._replace(query=urlencode(told, quote_via=quote, safe="/")))
 
 
 def front_identity(kind: str, study: Study) -> str:
     """A program in front of a study's server, with what identifies it. Raises EngineMissing."""
     found = program_here(kind, front_program(kind, study.fronts).command)
-    title = f"{FRONTS[kind].title} {found.version}" if kind in FRONTS else kind
-    return f"{title} ({found.digest})"
+    return f"{_title(found)} ({found.digest})"
+
+
+def _title(found: Installation) -> str:
+    known = FRONTS.get(found.engine)
+    return f"{known.title} {found.version}" if known else found.engine
 
 
 def front_program(kind: str, own: Mapping[str, FrontProgram]) -> FrontProgram:
@@ -95,15 +105,15 @@ def program_here(kind: str, command: str) -> Installation:
     one that another user could exchange."""
     words = shlex.split(command)
     found = shutil.which(words[0], path=PLACES) or shutil.which(words[0])
+    known = FRONTS.get(kind)
     if found is None:
-        known = FRONTS.get(kind)
         remedy = f"apt install {known.package}" if known else f"name its path: command = {command!r}"
         raise EngineMissing(f"{words[0]}, which is to stand in front, is not on this machine", remedy)
     path = Path(found)
     require_own(path)
     return Installation(
         engine=kind,
-        version=_told_version(path) if kind in FRONTS else "",
+        version=_told_version(path, known.version_option) if known else "",
         origin=str(path),
         prefix=path.parent,
         command=(found, *words[1:]),
@@ -111,9 +121,8 @@ def program_here(kind: str, command: str) -> Installation:
     )
 
 
-def _told_version(path: Path) -> str:
+def _told_version(path: Path, option: str) -> str:
     """What a known program says of itself."""
-    option = "-v" if path.name == "haproxy" else "--version"
     said = subprocess.run([str(path), option], capture_output=True, text=True, check=False, timeout=ASK_S)
     found = VERSION.search(said.stdout)
     return found[0] if found else ""
@@ -133,7 +142,7 @@ def start_front(wish: FrontWish, program: FrontProgram, text: str, server: Serve
         require_short(at)
         given["socket"] = str(at)
     _write(wish, program, text, given)
-    title = f"{known.title} {installation.version}" if known else wish.kind
+    title = _title(installation)
     url = _at(server.url, at, given["port"])
     process = start_server(
         title=title,
@@ -214,20 +223,18 @@ def filled_in(text: str, given: Mapping[str, str], kind: str) -> str:
 def _at(url: str, socket_path: Path | None, port: str) -> str:
     """The server's URL, led to another socket, or to a port of loopback."""
     parts = urlsplit(url)
-    others = {name: value for name, value in parse_qsl(parts.query) if name != "socket"}
     if socket_path is not None:
-        return urlunsplit(parts._replace(query=urlencode({"socket": str(socket_path), **others})))
+        return _with(parts, socket=str(socket_path))
     account = f"{parts.username}@" if parts.username else ""
-    return urlunsplit(parts._replace(netloc=f"{account}{LOOPBACK}:{port}", query=urlencode(others)))
+    return _with(parts._replace(netloc=f"{account}{LOOPBACK}:{port}"), socket=None)
 
 
 def settings_shown(show: str, at: str, url: str) -> dict[str, str]:
     """What a program says of its settings, by name: rows of a name and a value from a database of its own, or
     lines of both from a socket. Raises DriverFailed or OSError where it does not answer."""
     if not at.startswith("/"):
-        parts = urlsplit(url)._replace(path=f"/{quote(at, safe='')}")
-        text = {**dict(parse_qsl(parts.query)), "statements": "text"}
-        rows = query(urlunsplit(parts._replace(query=urlencode(text))), show)
+        console = urlsplit(url)._replace(path=f"/{quote(at, safe='')}")
+        rows = query(_with(console, statements="text"), show)
         return {str(row[0]): "" if row[1] is None else str(row[1]) for row in rows}
     with socket.socket(socket.AF_UNIX) as asking:
         asking.settimeout(ASK_S)

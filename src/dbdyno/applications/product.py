@@ -119,7 +119,8 @@ class InstalledApplication:
 @dataclass(frozen=True)
 class KnownFront:
     """A program that Dyno knows how to start. It passes on what servers of one of `protocols` are sent, and
-    reads back every setting or those that are `shown` alone, by the names that it shows them by."""
+    reads back every setting or those that are `shown` alone, by the names that it shows them by. It tells its
+    version for the `version_option`."""
 
     title: str
     package: str
@@ -127,3 +128,4 @@ class KnownFront:
     program: FrontProgram
     text: str
     shown: Mapping[str, str] | None = None
+    version_option: str = "--version"

@@ -26,7 +26,7 @@ FRONTS: Mapping[str, KnownFront] = {
             stop=StopSignal.INT,
         ),
         text=(
-            "[databases]\n${database} = host=${folder} port=${server_port} user=${user}\n[pgbouncer]\n"
+            "[databases]\n${database} = host='${folder}' port=${server_port} user=${user}\n[pgbouncer]\n"
             "unix_socket_dir = ${runtime}\nlisten_port = 6432\nauth_type = any\nadmin_users = ${user}\n"
             "ignore_startup_parameters = extra_float_digits\n${settings}\n"
         ),
@@ -43,11 +43,12 @@ FRONTS: Mapping[str, KnownFront] = {
             show_at="${runtime}/admin.sock",
         ),
         text=(
-            "global\n  stats socket ${runtime}/admin.sock\n${settings}\n"
+            "global\n  stats socket '${runtime}/admin.sock'\n${settings}\n"
             "defaults\n  mode tcp\n  timeout connect 10s\n  timeout client 1h\n  timeout server 1h\n"
-            "listen through\n  bind unix@${socket}\n  server behind unix@${server}\n"
+            "listen through\n  bind 'unix@${socket}'\n  server behind 'unix@${server}'\n"
         ),
         shown={"maxconn": "Maxconn", "nbthread": "Nbthread"},
+        version_option="-v",
     ),
 }
 

@@ -21,7 +21,6 @@ from dbdyno.study import Factor
 from dbdyno.study.nouns import FRONT_KIND, NO_FRONT
 
 KIND = "kind"
-FACTOR, NONE = FRONT_KIND, NO_FRONT
 NOTHING_THERE = "nothing stands in front"
 TRUE, FALSE = frozenset(("1", "yes", "on", "true")), frozenset(("0", "no", "off", "false"))
 """How programs spell a truth."""
@@ -40,7 +39,7 @@ class InFront(Request):
         try:
             program_here(self.wish.kind, known.program.command)
         except EngineMissing as missing:
-            raise Blocked(FACTOR, missing.message, missing.hint) from None
+            raise Blocked(FRONT_KIND, missing.message, missing.hint) from None
 
     def apply(self, setup: Setup) -> None:
         setup.front = self.wish
@@ -56,7 +55,7 @@ class FrontLayer(LayerOfStudy):
         if factor.knob != KIND:
             return []
         spoken, found = engine.production.protocols if engine.production else (), []
-        for kind in (kind for kind in map(level_text, factor.levels) if kind != NONE):
+        for kind in (kind for kind in map(level_text, factor.levels) if kind != NO_FRONT):
             if engine.embedded:
                 told = f"{engine.title} runs in the load process, so that nothing stands in front of it"
                 found.append(Mistake(0, told, "take an engine with a server"))
@@ -67,8 +66,8 @@ class FrontLayer(LayerOfStudy):
         return found
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
-        kind = level_text(levels.get(KIND, NONE))
-        if kind == NONE:
+        kind = level_text(levels.get(KIND, NO_FRONT))
+        if kind == NO_FRONT:
             return ()
         settings = {name: level for name, level in levels.items() if name != KIND}
         return (InFront(FrontWish(kind, settings)),)
@@ -76,7 +75,7 @@ class FrontLayer(LayerOfStudy):
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         front = running.front if isinstance(running.front, SqlFront) else None
         if front is None:
-            reading = Reading(value=NONE, source="the load goes to the server's own socket")
+            reading = Reading(value=NO_FRONT, source="the load goes to the server's own socket")
             return [_without_front(name, level_text(level), reading) for name, level in levels.items()]
         shown = _shown(front) if levels.keys() - {KIND} else {}
         return [
@@ -88,7 +87,7 @@ class FrontLayer(LayerOfStudy):
 
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
         front = running.front
-        if evidence.factor != FACTOR or front is None:
+        if evidence.factor != FRONT_KIND or front is None:
             return evidence
         times = [psutil.Process(process_id).cpu_times() for process_id in front.process.process_ids]
         spent_s = sum(one.user + one.system for one in times)
@@ -99,7 +98,7 @@ class FrontLayer(LayerOfStudy):
 def _without_front(name: str, level: str, reading: Reading) -> Evidence:
     """Where nothing stands in front, each of its settings matters as little as any other."""
     if name == KIND:
-        return proof(FACTOR, level, reading, level == NONE, "the study's levels")
+        return proof(FRONT_KIND, level, reading, level == NO_FRONT, "the study's levels")
     return proof(
         f"front.{name}", level, reading.but(value=NOTHING_THERE), True, "no program, which none needs"
     )
@@ -110,7 +109,7 @@ def _of_kind(level: str, front: SqlFront) -> Evidence:
     reading = Reading(
         value=front.process.title, source=f"/proc/PID/exe is {executable}, digest {front.digest}"
     )
-    return proof(FACTOR, level, reading, level == front.kind, f"{front.process.title} started")
+    return proof(FRONT_KIND, level, reading, level == front.kind, f"{front.process.title} started")
 
 
 def _shown(front: SqlFront) -> Mapping[str, str]:
@@ -118,7 +117,7 @@ def _shown(front: SqlFront) -> Mapping[str, str]:
         return front.shown()
     except (DriverFailed, OSError) as error:
         raise Blocked(
-            FACTOR,
+            FRONT_KIND,
             f"{front.process.title} does not say what it runs with: {error}",
             "look at its log, and at `show` and `show_at`",
         ) from None
