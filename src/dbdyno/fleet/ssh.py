@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from dbdyno.driver.remote.ssh import FAILED, OPTIONS, client, not_reached
+from dbdyno.driver.remote.ssh import FAILED, not_reached, on_host
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet.hosts import require_name
 from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, WorkerJob, job_name
@@ -101,12 +101,10 @@ def _job(host: str, run: str) -> WorkerJob | None:
 def _asked(host: str, run: str, script: str, line: str = "") -> str:
     """What a script says that runs on a host. Raises UserError for one that nobody reaches or that lacks
     Dyno."""
-    options = [part for name, value in OPTIONS.items() for part in ("-o", f"{name}={value}")]
     job = _JOB.format(job=f"{job_name(run)}-{host}", run=shlex.quote(run))
-    remote = f"exec sh -c {shlex.quote(job + script)}"
     try:
         done = subprocess.run(
-            [*client(), "-T", "-a", "-x", *options, "--", host, remote],
+            on_host(host, job + script),
             input=line,
             capture_output=True,
             text=True,

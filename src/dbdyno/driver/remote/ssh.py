@@ -204,9 +204,14 @@ def command(host: str, text: str) -> list[str]:
         f' if "$python" -c {shlex.quote(probe)} </dev/null 2>/dev/null; then exec "$python" -c'
         f" {shlex.quote(read)}; fi; done; exit {NO_PYTHON}"
     )
+    return on_host(host, loop)
+
+
+def on_host(host: str, script: str) -> list[str]:
+    """The client's command that runs a script of the shell on a host."""
     options = [part for name, value in OPTIONS.items() for part in ("-o", f"{name}={value}")]
     # The login shell may be of any kind, and all kinds know these quotes.
-    return [*client(), "-T", "-a", "-x", *options, "--", host, f"exec sh -c {shlex.quote(loop)}"]
+    return [*client(), "-T", "-a", "-x", *options, "--", host, f"exec sh -c {shlex.quote(script)}"]
 
 
 def client() -> list[str]:
