@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dbdyno.analyse.bisect import Bisection, BisectionAnswer, StatementChange
@@ -48,17 +50,8 @@ def test_each_statement_is_named_with_the_version_that_changed_it() -> None:
 
 
 def test_the_blocks_of_one_statement_place_the_others_as_well() -> None:
-    both = World(
-        last=9,
-        loss=0.5,
-        trial_sd=0.02,
-        blocks=12,
-        along=Along.VERSIONS,
-        statements={"a": (4, 4), "b": (4, 4)},
-    )
-    _, alone = carried_out(World(
-        last=9, loss=0.5, trial_sd=0.02, blocks=12, along=Along.VERSIONS, statements={"a": (4, 4)}
-    ))  # fmt: skip
+    both = replace(WORLD, statements={"a": (4, 4), "b": (4, 4)})
+    _, alone = carried_out(replace(WORLD, statements={"a": (4, 4)}))  # fmt: skip
     _, records = carried_out(both)
     assert len(records) < 1.5 * len(alone), "each needs the same points"
 
