@@ -10,6 +10,7 @@ import click
 
 from dbdyno.cli import dyno
 from dbdyno.engines.registry import ENGINES
+from dbdyno.study import excludes
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 HEAD = """# Options of every command
@@ -42,6 +43,7 @@ def page() -> str:
         if own:
             lines += ["", f"## dyno {name}", "| option | is |", "|---|---|"]
             lines += [f"| {_code(flags)} | {_cell(told)} |" for flags, told in own]
+    lines += ["", "## Options that exclude each other", *excludes.page(options=True)]
     return "\n".join(lines) + "\n"
 
 

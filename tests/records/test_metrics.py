@@ -245,7 +245,8 @@ def test_the_documentation_lists_every_metric_as_it_is() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
     for metric in METRICS.values():
         unit = f"bytes {metric.unit}".strip() if metric.style is ValueFormat.BYTES else metric.unit
-        assert f"| `{metric.name}` | {metric.title} | {unit} | {metric.direction} |" in page
+        better = {"higher": "↑", "lower": "↓"}[metric.direction]
+        assert f"| `{metric.name}` | {metric.title} | {unit} | {better} |" in page
 
 
 def test_an_unknown_metric_is_answered_with_the_nearest() -> None:

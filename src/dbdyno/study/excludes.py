@@ -1,6 +1,6 @@
 """What does not go together in a study and among the options of verbs: one row for each pair.
 
-The reader, the JSON Schema, the verbs and `docs/reference/study-format.md` are made from this table. A name
+The reader, the JSON Schema, the verbs and two pages of `docs/reference` are made from this table. A name
 is `[section]`, a key as in `images` or `goal.guards`, a factor, an option, or a verb. A value can follow it.
 `GROUPS` has those that stand for several factors.
 """
@@ -477,10 +477,16 @@ def _some(name: str, value: Schema) -> Schema:
     return {"type": "object", "not": {"patternProperties": {name: {"not": value}}}}
 
 
-def page() -> list[str]:
-    """The table of the documentation: a row for all that one thing excludes for one reason."""
-    grouped: dict[tuple[str, str], list[str]] = {}
+def page(*, options: bool = False) -> list[str]:
+    """The table of a study's reference, or that of options alone. Pairs that share one side and the reason
+    are one row."""
+    seconds: dict[tuple[str, str], list[str]] = {}
     for (first, second), reason in EXCLUDES.items():
-        grouped.setdefault((first, reason.why), []).append(shown(second))
-    rows = (f"| {shown(first)} | {', '.join(others)} | {why} |" for (first, why), others in grouped.items())
-    return ["| this | does not go with | because |", "|---|---|---|", *rows]
+        if first.startswith("--") is options:
+            seconds.setdefault((first, reason.why), []).append(shown(second))
+    rows: dict[tuple[str, str], list[str]] = {}
+    for (first, why), others in seconds.items():
+        this = "`engine = URL`" if first == RUNNING else shown(first)
+        rows.setdefault((", ".join(others), why), []).append(this)
+    told = (f"| {', '.join(these)} | {others} | {why} |" for (others, why), these in rows.items())
+    return ["| this | does not go with | because |", "|---|---|---|", *told]
