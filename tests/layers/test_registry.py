@@ -44,7 +44,10 @@ def test_the_documentation_tells_each_knob_as_it_is() -> None:
     told = documented()
     assert list(told) == list(KNOBS)
     for name, knob in KNOBS.items():
-        assert told[name] == [knob.levels, knob.effect, knob.proof, knob.needs or "nothing", knob.scope]
+        needs = (knob.needs or "nothing").replace("nothing", "–") + {"server": "", "host": " (host)"}[
+            knob.scope
+        ]
+        assert told[name] == [knob.levels, knob.effect, knob.proof, needs]
 
 
 def test_related_keys_are_keys_of_the_fingerprint(homes: Path) -> None:

@@ -261,7 +261,7 @@ def _evidence(factor: str, level: str, told: Told, running: Running) -> Evidence
     return proof(factor, level, found, as_asked, accepted_by(built), REMEDY)
 
 
-TRACES = "what the compiler records of it, in the very file that /proc/PID/maps holds"
+TRACES = "what the compiler records of it, in the mapped file"
 
 BUILD = LayerOfKnobs(
     "build",
