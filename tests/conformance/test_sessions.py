@@ -388,6 +388,42 @@ def test_what_was_loaded_into_postgresql_is_vacuumed_and_analysed(tmp_path: Path
         assert rows(server.url, "SELECT COUNT(*) FROM pg_stats WHERE tablename = 'pgbench_accounts'") != [[0]]
 
 
+LONG_NAME = "a" * 64
+"""One letter more than a name has in PostgreSQL."""
+TOLD = (
+    "CREATE OR REPLACE FUNCTION told() RETURNS INTEGER LANGUAGE plpgsql AS"
+    " 'BEGIN RAISE INFO ''asked for''; RAISE WARNING ''told''; RETURN 1; END'"
+)
+
+
+@pytest.mark.parametrize(
+    ("engine", "sql", "level", "code"),
+    [
+        ("mariadb", "SELECT CAST('1x' AS INTEGER) AS a", "Warning", 1292),
+        ("postgresql", f"SELECT 1 AS {LONG_NAME}", "NOTICE", "42622"),
+        ("postgresql", "SELECT told()", "WARNING", "01000"),
+    ],
+)
+def test_a_statement_is_answered_with_its_own_warnings(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str, sql: str, level: str, code: int | str
+) -> None:
+    """Not with what it was asked to tell, nor with those of the statement before it, which MariaDB still
+    tells after one that reads no table."""
+    server: Server = request.getfixturevalue(engine)
+    if "told()" in sql:
+        rows(server.url, TOLD)
+    (tmp_path / "queries").mkdir()
+    for name, text in (("1-warned", sql), ("2-plain", "SELECT 0 AS a")):
+        (tmp_path / "queries" / f"{name}.sql").write_text(text)
+    options = {"folder": "queries", "rounds": 1}
+    job = {"url": server.url, "workload": "statements", "folder": str(tmp_path), "options": options}
+    warned, quiet = (one["runs"] for one in json.loads(_driver.answers(json.dumps(job)))["statements"])
+    for run in warned:
+        [warning] = run["warnings"]
+        assert warning[:2] == [level, code] and warning[2], warning
+    assert [(run["rows"], run["warnings"]) for run in quiet] == [([[0]], [])] * 2
+
+
 @pytest.mark.parametrize(("engine", "code"), [("mariadb", "1054"), ("postgresql", "42703")])
 def test_statements_are_sent_in_rounds_and_answered_with_types_and_codes(
     request: pytest.FixtureRequest, tmp_path: Path, engine: str, code: str

@@ -365,8 +365,9 @@ async fn first_rows(session: &mut AnySession, sql: &str) -> Result<Value> {
     let mut found = FirstRows::default();
     let done = session.text(sql, &mut found).await?;
     let warnings = match session.dialect().warnings {
-        Some(asking) => answered(session, asking).await?["rows"].take(),
-        None => json!([]),
+        // MariaDB still tells those of the statement before, where this one has none and reads no table.
+        Some(asking) if found.warnings_counted > 0 => answered(session, asking).await?["rows"].take(),
+        _ => json!(found.warnings),
     };
     let rows: Vec<Vec<Value>> = found.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
     Ok(json!({"columns": found.names, "types": found.types(), "rows": rows, "count": found.count,
@@ -381,6 +382,10 @@ struct FirstRows {
     count: u64,
     /// Which of the types of `TYPES` the values of each column have, a bit for each.
     seen: Vec<u8>,
+    /// Those that came within the answer.
+    warnings: Vec<[String; 3]>,
+    /// Those of which the answer gave the number alone.
+    warnings_counted: u64,
 }
 
 const TYPES: [&str; 4] = ["int", "float", "text", "bytes"];
@@ -399,6 +404,16 @@ impl FirstRows {
 impl Rows for FirstRows {
     fn names(&mut self, names: &[String]) {
         self.names = names.to_vec();
+    }
+
+    fn warned(&mut self, warning: [String; 3]) {
+        if self.warnings.len() < ROWS_MOST {
+            self.warnings.push(warning);
+        }
+    }
+
+    fn warnings(&mut self, count: u64) {
+        self.warnings_counted += count;
     }
 
     fn row(&mut self, row: &dyn Row) {

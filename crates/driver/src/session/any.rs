@@ -55,6 +55,10 @@ trait Look {
 
     fn next_set(&mut self);
 
+    fn warned(&mut self, warning: [String; 3]);
+
+    fn warnings(&mut self, count: u64);
+
     fn row(&mut self, row: &dyn Row);
 }
 
@@ -69,6 +73,14 @@ impl<R: Rows> Look for R {
 
     fn next_set(&mut self) {
         Rows::next_set(self);
+    }
+
+    fn warned(&mut self, warning: [String; 3]) {
+        Rows::warned(self, warning);
+    }
+
+    fn warnings(&mut self, count: u64) {
+        Rows::warnings(self, count);
     }
 
     fn row(&mut self, row: &dyn Row) {
@@ -96,6 +108,14 @@ impl Rows for Shown<'_> {
 
     fn next_set(&mut self) {
         self.0.next_set();
+    }
+
+    fn warned(&mut self, warning: [String; 3]) {
+        self.0.warned(warning);
+    }
+
+    fn warnings(&mut self, count: u64) {
+        self.0.warnings(count);
     }
 
     fn row(&mut self, row: &dyn Row) {

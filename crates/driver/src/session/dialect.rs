@@ -64,7 +64,8 @@ pub struct Dialect {
     pub explain: Option<&'static str>,
     /// The same of a statement that is executed for it, with the rows that each step expected and gave.
     pub explain_executed: Option<&'static str>,
-    /// What asks for the warnings of the statement before it; `None` where they come with no answer.
+    /// What asks for the warnings of the statement before it; `None` where they come within the answer,
+    /// or not at all.
     pub warnings: Option<&'static str>,
     /// The clause that ends a SELECT after `n` rows, with `{}` for the number.
     pub limit: &'static str,

@@ -66,6 +66,12 @@ pub trait Rows {
     /// Called between two result sets of one answer, where the session tells them apart.
     fn next_set(&mut self) {}
 
+    /// Called for each warning that the server sends within the answer: its level, its code and its words.
+    fn warned(&mut self, _warning: [String; 3]) {}
+
+    /// Called once for each result, if the answer says how many warnings its statement has, and not which.
+    fn warnings(&mut self, _count: u64) {}
+
     fn row(&mut self, row: &dyn Row);
 }
 

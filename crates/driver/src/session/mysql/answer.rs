@@ -77,11 +77,11 @@ impl Mysql {
         let mut sum = Answer::default();
         loop {
             let payload = self.channel.packet().await?;
-            let status = match payload.first() {
+            let end = match payload.first() {
                 Some(0x00) => {
-                    let (affected, status) = ok(payload)?;
-                    sum.affected += affected;
-                    status
+                    let end = ok(payload)?;
+                    sum.affected += end.affected;
+                    end
                 }
                 Some(0xFF) => {
                     let refusal = server_error(payload);
@@ -97,7 +97,8 @@ impl Mysql {
                     self.rows(rows, encoding, &mut sum).await?
                 }
             };
-            if status & MORE_RESULTS == 0 {
+            rows.warnings(end.warnings.into());
+            if end.status & MORE_RESULTS == 0 {
                 self.rows_received += sum.rows;
                 return Ok(sum);
             }
@@ -169,9 +170,9 @@ impl Mysql {
         Ok(())
     }
 
-    /// Reads rows up to the packet that ends them; returns its status.
+    /// Reads rows up to the packet that ends them.
     #[inline]
-    async fn rows<R: Rows>(&mut self, rows: &mut R, encoding: Encoding, sum: &mut Answer) -> Result<u16> {
+    async fn rows<R: Rows>(&mut self, rows: &mut R, encoding: Encoding, sum: &mut Answer) -> Result<End> {
         loop {
             // Rows that are here already are taken without a detour through the loop.
             while let Some(payload) = self.channel.packet_here() {
@@ -214,24 +215,31 @@ fn show<R: Rows>(
     Ok(())
 }
 
-/// Rows affected and the status of an OK packet.
-fn ok(payload: &[u8]) -> Result<(u64, u16)> {
+/// What the packet says that ends an answer, or a part of one.
+struct End {
+    affected: u64,
+    status: u16,
+    /// How many warnings the statement has.
+    warnings: u16,
+}
+
+fn ok(payload: &[u8]) -> Result<End> {
     let mut reader = Reader::new(payload);
     reader.u8()?;
     let affected = reader.count()?;
     reader.count()?;
-    Ok((affected, reader.u16()?))
+    Ok(End { affected, status: reader.u16()?, warnings: reader.u16()? })
 }
 
-/// The status in the packet that ends rows: an EOF, or an OK in its place.
-fn end_of_rows(payload: &[u8], deprecate_eof: bool) -> Result<u16> {
+/// What ends rows: an EOF, or an OK in its place.
+fn end_of_rows(payload: &[u8], deprecate_eof: bool) -> Result<End> {
     if deprecate_eof {
-        return ok(payload).map(|(_, status)| status);
+        return ok(payload);
     }
     let mut reader = Reader::new(payload);
     reader.u8()?;
-    reader.u16()?;
-    reader.u16()
+    let warnings = reader.u16()?;
+    Ok(End { affected: 0, status: reader.u16()?, warnings })
 }
 
 #[cfg(test)]

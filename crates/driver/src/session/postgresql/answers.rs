@@ -1,7 +1,7 @@
 //! Answers as they come in: of statements that were prepared, results with their rows, what ends them.
 
 use super::handshake::out_of_place;
-use super::message::{affected, answer, put_string, server_error};
+use super::message::{affected, answer, put_string, server_error, warning};
 use super::skim::skim;
 use super::template::Template;
 use super::value::{locate, parameter_kinds, Columns, Located, Place};
@@ -80,6 +80,11 @@ impl Postgresql {
                     rows.names(&described.names);
                 }
                 answer::ERROR => failure = failure.or(Some(refused(payload)?)),
+                answer::NOTICE if R::READS => {
+                    if let Some(warning) = warning(payload) {
+                        rows.warned(warning);
+                    }
+                }
                 answer::READY => {
                     self.state = payload.first().copied().unwrap_or(IDLE);
                     self.rows_received += sum.rows;

@@ -68,7 +68,7 @@ impl Postgresql {
                     self.answer(&mut (), Source::Text).await?;
                     return Err(error);
                 }
-                answer::PARAMETER_STATUS => {}
+                answer::PARAMETER_STATUS | answer::NOTICE => {}
                 _ => return Err(out_of_place(kind)),
             }
         }

@@ -38,7 +38,7 @@ impl Channel {
         self.send()
     }
 
-    /// The next message's type and payload. Notices and other asides are passed over.
+    /// The next message's type and payload. Notifications are passed over.
     #[inline]
     pub async fn message(&mut self) -> Result<(u8, &[u8])> {
         loop {
@@ -47,7 +47,7 @@ impl Channel {
             let (kind, length) = self.header()?;
             self.stream.need(HEADER_BYTES + length).await?;
             self.shown = HEADER_BYTES + length;
-            if !matches!(kind, answer::NOTICE | answer::NOTIFICATION) {
+            if kind != answer::NOTIFICATION {
                 return Ok((kind, &self.stream.inbox()[HEADER_BYTES..HEADER_BYTES + length]));
             }
         }

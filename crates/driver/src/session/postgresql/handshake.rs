@@ -192,7 +192,7 @@ async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result
             answer::AUTHENTICATION => {}
             answer::ERROR => return Err(server_error(payload)),
             // The server offers an older minor version: the one that was asked for is the oldest.
-            answer::PROTOCOL_VERSION => continue,
+            answer::PROTOCOL_VERSION | answer::NOTICE => continue,
             _ => return Err(out_of_place(kind)),
         }
         let mut reader = Reader::new(payload);

@@ -163,25 +163,47 @@ pub(super) fn is_stale(error: &Error) -> bool {
     matches!(error.code(), Code::Stale(_))
 }
 
+/// What an ErrorResponse or a NoticeResponse says.
+#[derive(Default)]
+struct Said {
+    severity: String,
+    code: String,
+    message: String,
+    detail: String,
+    routine: String,
+}
+
+impl Said {
+    fn parse(payload: &[u8]) -> Self {
+        let mut said = Said::default();
+        let mut reader = Reader::new(payload);
+        while let (Ok(field @ 1..), Ok(text)) = (reader.u8(), reader.string()) {
+            let text = String::from_utf8_lossy(text).into_owned();
+            match field {
+                // The severity that is never translated; servers before 9.6 have the other only.
+                b'V' => said.severity = text,
+                b'S' if said.severity.is_empty() => said.severity = text,
+                b'C' => said.code = text,
+                b'M' => said.message = text,
+                b'D' => said.detail = format!(": {text}"),
+                b'R' => said.routine = text,
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+/// The level, the code and the words of a NoticeResponse. `None` for what a statement was asked to tell (INFO) and for
+/// what a log is meant for.
+pub(super) fn warning(payload: &[u8]) -> Option<[String; 3]> {
+    let Said { severity, code, message, detail, .. } = Said::parse(payload);
+    matches!(severity.as_str(), "WARNING" | "NOTICE").then(|| [severity, code, message + &detail])
+}
+
 /// The error that an ErrorResponse stands for.
 pub(super) fn server_error(payload: &[u8]) -> Error {
-    let (mut severity, mut code, mut message, mut detail) =
-        (String::new(), String::new(), String::new(), String::new());
-    let mut routine = String::new();
-    let mut reader = Reader::new(payload);
-    while let (Ok(field @ 1..), Ok(text)) = (reader.u8(), reader.string()) {
-        let text = String::from_utf8_lossy(text).into_owned();
-        match field {
-            // The severity that is never translated; servers before 9.6 have the other only.
-            b'V' => severity = text,
-            b'S' if severity.is_empty() => severity = text,
-            b'C' => code = text,
-            b'M' => message = text,
-            b'D' => detail = format!(": {text}"),
-            b'R' => routine = text,
-            _ => {}
-        }
-    }
+    let Said { severity, code, message, detail, routine } = Said::parse(payload);
     let (words, fate) = match code.as_str() {
         "40001" => ("serialization failure", Fate::Retry),
         "40P01" => ("deadlock", Fate::Retry),
@@ -273,6 +295,7 @@ mod tests {
         #[test]
         fn no_error_message_makes_the_parser_panic(payload in proptest::collection::vec(any::<u8>(), 0..80)) {
             let _ = server_error(&payload);
+            let _ = warning(&payload);
             let _ = affected(&payload);
         }
     }
