@@ -458,12 +458,13 @@ def statements_answered(draft: Draft, bench: Bench, running: Running) -> None:
     """The statements are answered in a variant's first trial, because others have the same data. What each
     costs is asked in every trial, where nobody else asks the server."""
     # Here, because few loads are statements alone.
-    from dbdyno.trial.answers import answers_of
+    from dbdyno.trial.answers import answers_of, schema_of
     from dbdyno.trial.statement_costs import statement_costs
 
     variant = draft.trial.variant.name
     if variant not in bench.sent:
-        draft.answers, bench.sent[variant] = answers_of(running, bench.run.seed)
+        answers, bench.sent[variant] = answers_of(running, bench.run.seed)
+        draft.answers = answers.but(schema_told=schema_of(running))
     if bench.run.in_use is None:
         draft.costs = statement_costs(running, bench.sent[variant])
 

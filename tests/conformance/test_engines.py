@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dbdyno.analyse.schema import compared_schemas
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.passwords import conversation, query
@@ -32,7 +33,7 @@ from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.metrics import GAUGES, GaugeSource
 from dbdyno.study.nouns import Reference
-from dbdyno.trial.answers import known_answers
+from dbdyno.trial.answers import known_answers, read_schema
 from tests.conformance.conftest import SAMPLES, Bench, bench_for
 
 pytestmark = pytest.mark.engine
@@ -215,6 +216,37 @@ def test_a_server_tells_its_tables_and_its_own_defaults(up: Bench) -> None:
     assert len(defaults) > 10
     name, value = KNOWN_DEFAULTS[up.engine.name]
     assert str(defaults[name]) == value
+
+
+DIALECT = {"postgresql": "GENERATED ALWAYS AS (total * 2) STORED", "firebird": "COMPUTED BY (total * 2)"}
+SHOP = (
+    "CREATE TABLE dyno_customers (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(40) DEFAULT 'nobody')",
+    "CREATE TABLE dyno_orders (id INTEGER NOT NULL PRIMARY KEY, total INTEGER, doubled INTEGER {doubled},"
+    " {quote}select{quote} INTEGER)",
+    "CREATE INDEX dyno_by_total ON dyno_orders (total)",
+)
+
+
+def test_a_server_tells_its_schema_and_which_names_it_reserves(up: Bench) -> None:
+    ask, asked = up.ask(up.servers[0]), up.engine.compared
+    assert asked is not None
+    doubled = DIALECT.get(up.engine.name, "AS (total * 2) STORED")
+    for sql in SHOP:
+        ask(sql.format(doubled=doubled, quote=asked.quote))
+    schema = read_schema(ask, up.engine, asked)
+    told = {thing.lower(): value for thing, value in schema.told.items()}
+    assert schema.reserved == ("select",) and "database" in told
+    assert told["dyno_orders.doubled"]["type"].lower().startswith(("int", "long"))
+    assert "40" in told["dyno_customers.name"]["type"]
+    assert "nobody" in told["dyno_customers.name"]["default"]
+    [index] = [value for thing, value in told.items() if "dyno_by_total" in thing]
+    assert "total" in index.get("definition", index.get("columns", "")).lower()
+    assert read_schema(ask, up.engine, asked) == schema
+    ask("DROP INDEX dyno_by_total" + (" ON dyno_orders" if asked.quote == "`" else ""))
+    [lost] = compared_schemas("other", schema, read_schema(ask, up.engine, asked)).differences
+    assert "dyno_by_total" in lost.thing.lower() and (lost.what, lost.after) == ("exists", "no")
+    for table in ("dyno_orders", "dyno_customers"):
+        ask(f"DROP TABLE {table}")
 
 
 def test_what_was_written_is_there_after_a_restart_on_a_copy(bench: Bench, tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ def test_an_index_and_wrong_rewrites_are_told_statement_by_statement(homes: Path
     assert told[cheaper] == {**lucky, "cheaper": ("rows changed", False)}
     verdict = {one["name"]: one.get("verdict") for one in report["variants"]}
     assert verdict[index] != "broken" and verdict[dear] == verdict[cheaper] == "broken"
+    assert all(not one["differences"] and one["compared"] >= 4 for one in found["schemas"]), "its own index"
     [cost] = found["indexes"]
     assert cost["factor"] == "schema.index" and cost["build_s"] > 0 and cost["size_bytes"] > 0
     evidence = {

@@ -191,6 +191,13 @@ def test_any_other_row_shows(load: LoadProcess, tmp_path: Path, values: str) -> 
     assert one[0].digest != other[0].digest
 
 
+def test_names_that_are_words_of_sql_are_read_as_names(load: LoadProcess, tmp_path: Path) -> None:
+    odd = ('CREATE TABLE "order" ("select", "a ""b")', """INSERT INTO "order" VALUES (1, 'x')""")
+    plain = ("CREATE TABLE t (a, b)", "INSERT INTO t VALUES (1, 'x')")
+    one, other = _rows(load, tmp_path / "one", *odd), _rows(load, tmp_path / "other", *plain)
+    assert (one[0].name, one[0].rows, one[0].digest) == ("order", 1, other[0].digest)
+
+
 def test_a_table_that_is_read_in_parts_has_the_checksum_of_the_whole(
     load: LoadProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

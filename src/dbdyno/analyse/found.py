@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, WrapValidator
 
+from dbdyno.analyse.schema import VariantSchema
 from dbdyno.frozen import Frozen, absent
 
 
@@ -350,6 +351,7 @@ class StatementsCompared(Frozen):
     ratios: tuple[StatementRatio, ...] = ()
     unanswered: dict[str, tuple[str, ...]] = absent({})
     answers: tuple[VariantAnswers, ...] = absent(())
+    schemas: tuple[VariantSchema, ...] = absent(())
     indexes: tuple[IndexCost, ...] = absent(())
 
 

@@ -27,6 +27,7 @@ from dbdyno.records.load_words import (
     HARMLESS,
     LAST_DIGITS,
     ORDER,
+    ServerSchema,
     StatementAnswer,
     StatementAnswers,
     answer_difference,
@@ -110,6 +111,12 @@ def first_answers(trials: Trials) -> StatementAnswers | None:
     """The answers of a variant's first trial that asked; None where none did."""
     records = trials.rows.columns.records(trials.rows.places.tolist())
     return next((record.answers for record in records if record.answers is not None), None)
+
+
+def first_schema(trials: Trials) -> ServerSchema | None:
+    """The schema of a variant's first trial that asked; None where none did."""
+    answers = first_answers(trials)
+    return answers.schema_told if answers else None
 
 
 def _same_answers(

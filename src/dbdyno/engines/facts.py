@@ -13,6 +13,7 @@ from dbdyno.engines.values import as_text, same_value
 from dbdyno.frozen import Level
 from dbdyno.obtain.debian import DebianRecipe
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.load_words import SchemaNote
 from dbdyno.records.record import Check, Reading, Recovery
 from dbdyno.study.soak import Act
 
@@ -69,15 +70,33 @@ def as_it_is(value: str) -> str:
 
 
 @dataclass(frozen=True)
+class SchemaQuery:
+    """A statement of SQL whose rows say what the server holds of one thing of the schema: a column as
+    `table.column`, anything else with its kind before its name. Behind that a row has the values of the
+    `properties`. NULL is no word on one, so that a version which cannot tell it is not compared by it."""
+
+    properties: tuple[str, ...]
+    sql: str
+
+
+@dataclass(frozen=True)
 class ComparedBy:
-    """Two statements of SQL. `columns` has a row for each column of the user's tables: the table and the
-    column, table by table, in the order of the columns. `defaults` has a row for each setting of the server:
-    its name, and the value that it has where nobody sets it, in the server's own words. `level` makes of such
-    a value what a study writes."""
+    """Statements of SQL. `columns` has a row for each column of the user's tables: the table and the column,
+    table by table, in the order of the columns. `defaults` has a row for each setting of the server: its
+    name, and the value that it has where nobody sets it, in the server's own words. `level` makes of such a
+    value what a study writes. `schema` tells the user's schema, and `notes` what is known of some values in
+    it. A name stands between two of `quote`, because it may be a word of the server's own."""
 
     columns: str
     defaults: str
     level: Callable[[str], str] = as_it_is
+    schema: tuple[SchemaQuery, ...] = ()
+    notes: tuple[SchemaNote, ...] = ()
+    quote: str = '"'
+
+    def quoted(self, name: str) -> str:
+        """A name as the server's catalogue has it, for a statement."""
+        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
 
 
 OF_INFORMATION_SCHEMA = (
@@ -86,6 +105,49 @@ OF_INFORMATION_SCHEMA = (
     " WHERE t.table_type = 'BASE TABLE' AND c.table_schema = {schema}"
     " ORDER BY c.table_name, c.ordinal_position"
 )
+SCHEMA_OF_MYSQL = (
+    SchemaQuery(
+        ("character set", "collation"),
+        "SELECT 'database', default_character_set_name, default_collation_name"
+        " FROM information_schema.schemata WHERE schema_name = DATABASE()",
+    ),
+    SchemaQuery(
+        ("storage engine", "row format", "collation"),
+        "SELECT CONCAT('table ', table_name), engine, row_format, table_collation"
+        " FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
+        " ORDER BY table_name",
+    ),
+    SchemaQuery(
+        ("type", "character set", "collation", "takes NULL", "default", "extra", "generated as"),
+        "SELECT CONCAT(c.table_name, '.', c.column_name), c.column_type, c.character_set_name,"
+        " c.collation_name, c.is_nullable, COALESCE(c.column_default, 'none'), COALESCE(c.extra, ''),"
+        " c.generation_expression FROM information_schema.columns c"
+        " JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name"
+        " WHERE t.table_type = 'BASE TABLE' AND c.table_schema = DATABASE()"
+        " ORDER BY c.table_name, c.ordinal_position",
+    ),
+    SchemaQuery(
+        ("columns", "not unique", "kind"),
+        "SELECT CONCAT('index ', table_name, '.', index_name), GROUP_CONCAT(CONCAT("
+        "COALESCE(column_name, 'an expression'), COALESCE(CONCAT('(', sub_part, ')'), ''),"
+        " IF(collation = 'D', ' DESC', '')) ORDER BY seq_in_index SEPARATOR ', '), MIN(non_unique),"
+        " MIN(index_type) FROM information_schema.statistics WHERE table_schema = DATABASE()"
+        " GROUP BY table_name, index_name ORDER BY table_name, index_name",
+    ),
+    SchemaQuery(
+        ("partitioned by", "partitions"),
+        "SELECT CONCAT('table ', table_name),"
+        " CONCAT(MIN(partition_method), ' ', COALESCE(MIN(partition_expression), '')),"
+        " COUNT(*) FROM information_schema.partitions WHERE table_schema = DATABASE()"
+        " AND partition_name IS NOT NULL GROUP BY table_name",
+    ),
+    SchemaQuery(
+        ("on update", "on delete"),
+        "SELECT CONCAT('foreign key ', table_name, '.', constraint_name), update_rule, delete_rule"
+        " FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE()",
+    ),
+)
+"""What MariaDB's information_schema and that of MySQL say in the same words."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,11 @@ def as_text(level: Level) -> str:
     return str(level)
 
 
+def answer_text(value: str | float) -> str:
+    """A value of a server's answer, where whole numbers come as doubles."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def same_value(requested: Level, effective: str) -> bool:
     """Compares by meaning. Numbers without a unit are plain numbers, or bytes where the other side has a
     size.

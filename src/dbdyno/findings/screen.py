@@ -98,11 +98,14 @@ def _answers(analysis: Analysis) -> Iterator[Words]:
     found = analysis.statements_compared
     if found is None:
         return
-    from dbdyno.findings.statements import answers_line
+    from dbdyno.findings.statements import answers_line, schema_line
 
     for each in found.answers:
         wrong = each.why_not or any(not one.harmless for one in each.differences)
         yield (Mark("! ", Tone.BAD) if wrong else "", answers_line(each))
+    for one in found.schemas:
+        if one.differences:
+            yield schema_line(one)
 
 
 def _of_factors(analysis: Analysis) -> list[Table]:

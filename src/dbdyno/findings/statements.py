@@ -13,6 +13,7 @@ the baseline, over the blocks, in one family of comparisons, and its answers sta
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
@@ -29,10 +30,11 @@ from dbdyno.analyse.found import (
     StatementTimes,
     VariantAnswers,
 )
-from dbdyno.analyse.guards import differing_answers, first_answers
+from dbdyno.analyse.guards import differing_answers, first_answers, first_schema
 from dbdyno.analyse.intervals import position_of
 from dbdyno.analyse.model import Analysis, Role, Verdict
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
+from dbdyno.analyse.schema import SchemaDifference, VariantSchema, compared_schemas
 from dbdyno.analyse.split import estimated_mean
 from dbdyno.driver.tally import Tally
 from dbdyno.findings.split import with_half
@@ -182,6 +184,7 @@ def find_compared(basis: Basis) -> StatementsCompared | None:
         ratios=tuple(one.but(calls=calls.get(one.statement)) for one in ratios),
         unanswered={name: missing for name, missing in lacking.items() if missing},
         answers=tuple(_answers(basis, compared)),
+        schemas=tuple(_schemas(compared)),
         indexes=tuple(_index_costs(compared)),
     )
 
@@ -263,6 +266,15 @@ def _answers(basis: Basis, compared: Sequence[Trials]) -> Iterator[VariantAnswer
         )
 
 
+def _schemas(compared: Sequence[Trials]) -> Iterator[VariantSchema]:
+    before = first_schema(compared[0])
+    for each in compared[1:]:
+        after = first_schema(each)
+        if before is not None and after is not None:
+            own = any(factor.startswith("schema.") for factor in each.variant.levels)
+            yield compared_schemas(each.variant.name, before, after, own_indexes=own)
+
+
 def _index_costs(compared: Sequence[Trials]) -> Iterator[IndexCost]:
     for each in compared:
         resets = [record.reset for record in each.rows.columns.records(each.rows.places.tolist())]
@@ -279,6 +291,7 @@ def _index_costs(compared: Sequence[Trials]) -> Iterator[IndexCost]:
 
 
 COMPARED_TITLE, ANSWERS_TITLE, INDEXES_TITLE = "Statements", "Answers", "Indexes"
+SCHEMA_TITLE = "Schema as the servers tell it"
 TOLD = {
     RatioPosition.ABOVE: Verdict.SLOWER,
     RatioPosition.BELOW: Verdict.FASTER,
@@ -304,6 +317,8 @@ def compared_sections(analysis: Analysis) -> Iterator[Section]:
     )
     if found.answers:
         yield Section(ANSWERS_TITLE, (*_told_answers(found),))
+    if any(one.differences or one.why_not for one in found.schemas):
+        yield Section(SCHEMA_TITLE, (*_told_schemas(found.schemas),))
     if found.indexes:
         heads = ("variant", "index", "built in, s", "data grew by")
         lines = [
@@ -450,3 +465,58 @@ def answers_line(each: VariantAnswers) -> str:
     named = ", ".join(f"{safe.clean(one.statement)} ({one.what})" for one in wrong[:5])
     rest = f" and {len(wrong) - 5} more" if wrong[5:] else ""
     return f"{name}: {len(wrong)} of {each.compared} answers differ: {named}{rest}{beside}."
+
+
+THINGS_NAMED, DIFFERENCES_MOST = 3, 40
+"""Things of a schema that are named where they differ alike, and rows of that on a terminal."""
+SCHEMA_NOTE = (
+    "Each server was asked for its own schema, after the load. A property on which one of them says no word"
+    " is not compared. Notes say what is known of a change, and decide nothing."
+)
+
+
+def _told_schemas(schemas: Sequence[VariantSchema]) -> Iterator[Element]:
+    """A row for all things that differ alike, then what is known of their values."""
+    yield Lines(tuple(map(schema_line, schemas)), bullets=len(schemas) > 1)
+    for each in schemas:
+        if not each.differences:
+            continue
+        rows = [_alike(key, some) for key, some in _groups(each.differences).items()]
+        heads = ("what", "baseline", safe.clean(each.variant), "where")
+        kinds = dict.fromkeys(heads[1:3], ColumnKind.CODE)
+        whole, cut = (table(heads, some, kinds, dense=True) for some in (rows, rows[:DIFFERENCES_MOST]))
+        yield From(Detail.TEXT, (whole,), (cut,))
+    known = dict.fromkeys(_known(one) for each in schemas for one in each.differences if one.known)
+    yield Notes((SCHEMA_NOTE, *known))
+
+
+def _groups(found: Sequence[SchemaDifference]) -> dict[tuple[str, str, str], list[SchemaDifference]]:
+    groups: dict[tuple[str, str, str], list[SchemaDifference]] = {}
+    for one in found:
+        groups.setdefault((one.what, one.before, one.after), []).append(one)
+    return groups
+
+
+def _alike(key: tuple[str, str, str], some: Sequence[SchemaDifference]) -> list[Words | TableCell]:
+    things = [safe.clean(one.thing) for one in some]
+    more = len(things) - THINGS_NAMED
+    where = f"{', '.join(things[:THINGS_NAMED])}{f' and {more} more' if more > 0 else ''}"
+    return [*(_short(one) if one else "nothing" for one in key), where]
+
+
+def _known(one: SchemaDifference) -> str:
+    since = f" (since {safe.clean(one.since)})" if one.since else ""
+    return f"{one.what}: {safe.clean(one.known)}{since}. Source: {safe.clean(one.source)}"
+
+
+def schema_line(each: VariantSchema) -> str:
+    """What the schema of a variant comes to, in a sentence."""
+    name, why = safe.clean(each.variant), each.why_not and safe.clause(safe.clean(each.why_not))
+    if why and not each.compared:
+        return f"{name}: the schemas were not compared, because {why}."
+    beside = f" Not all of it was compared, because {why}." if why else ""
+    if not each.differences:
+        return f"{name}: its server tells {numbers.plural(each.compared, 'thing')} as the baseline's.{beside}"
+    things = Counter(one.what for one in each.differences)
+    told = ", ".join(f"{what} ({count})" for what, count in things.most_common())
+    return f"{name}: its server tells the same schema otherwise: {told}.{beside}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from dbdyno.driver.tally import Replay, Tally
@@ -94,10 +95,47 @@ class StatementAnswer(Frozen):
     said: str = absent("")
 
 
+class SchemaNote(Frozen):
+    """What is known of a value that a schema can have: `what` and `value` are patterns of a property and of
+    its value, `since` the version that has it so, and `source` where that can be read."""
+
+    what: str
+    value: str
+    says: str
+    since: str = absent("")
+    source: str = ""
+
+    def holds(self, what: str, *values: str) -> bool:
+        """Whether it is of this property, with one of these values."""
+        same = re.fullmatch(self.what, what) is not None
+        return same and any(re.fullmatch(self.value, one, re.IGNORECASE) for one in values)
+
+
+class ServerSchema(Frozen):
+    """The user's schema as a server of `engine` tells it: by each thing (a column is `table.column`) the
+    value of each property that it says a word on. `reserved` are names in it that the server takes in quotes
+    alone, and `notes` what is known of values that stand here. Things beyond the first are `left_out`. Where
+    the server could not be asked, `why_not` says why."""
+
+    engine: str
+    told: dict[str, dict[str, str]] = absent({})
+    reserved: tuple[str, ...] = absent(())
+    notes: tuple[SchemaNote, ...] = absent(())
+    left_out: int = absent(0)
+    why_not: str = absent("")
+
+
+def is_column(thing: str) -> bool:
+    """Whether a thing of a schema is a column."""
+    return "." in thing and " " not in thing
+
+
 class StatementAnswers(Frozen):
-    """The answers of a trial. Where the statements could not be asked, `why_not` says why."""
+    """The answers of a trial, and the schema that they were asked of. Where the statements could not be
+    asked, `why_not` says why."""
 
     statements: tuple[StatementAnswer, ...] = ()
+    schema_told: ServerSchema | None = absent(None)
     why_not: str = absent("")
 
 

@@ -17,17 +17,26 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from random import Random
 from typing import TYPE_CHECKING
 
+from dbdyno.driver.passwords import conversation
 from dbdyno.engines.engine import Ask, Engine, VectorWords
+from dbdyno.engines.values import answer_text
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.passwords import without_passwords
-from dbdyno.records.load_words import StatementAnswer, StatementAnswers, answer_difference
+from dbdyno.records.load_words import (
+    ServerSchema,
+    StatementAnswer,
+    StatementAnswers,
+    answer_difference,
+    is_column,
+)
 from dbdyno.records.record import Check
 from dbdyno.trial.bench import SentStatement
 
@@ -247,6 +256,64 @@ def answers_of(running: Running, seed: int) -> tuple[StatementAnswers, tuple[Sen
     return answers, tuple(_sent(one) for one in told)
 
 
+THINGS_MOST, NAMES_MOST = 5_000, 2_000
+"""Of a schema, what a record keeps, and how many names a server is asked whether it takes them."""
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def schema_of(running: Running) -> ServerSchema | None:
+    """The user's schema in the server's own words; None where the engine has none. A failure is told of, and
+    is none of the trial's."""
+    engine = running.setup.engine
+    if engine.compared is None or not engine.compared.schema:
+        return None
+    try:
+        if engine.embedded:
+            return read_schema(running.ask, engine, engine.compared)
+        with conversation(running.server.url) as ask:
+            for sql in running.setup.job.opening.sql:
+                ask(sql)
+            return read_schema(ask, engine, engine.compared)
+    except DynoError as failure:
+        return ServerSchema(engine=engine.name, why_not=failure.message)
+
+
+def read_schema(ask: Ask, engine: Engine, asked: ComparedBy) -> ServerSchema:
+    things: dict[str, dict[str, str]] = {}
+    for query in asked.schema:
+        for thing, *values in ask(query.sql):
+            known = zip(query.properties, values, strict=True)
+            told = {what: answer_text(value) for what, value in known if value is not None}
+            things.setdefault(str(thing), {}).update(told)
+    kept = dict([*things.items()][:THINGS_MOST])
+    reserved = tuple(_reserved(ask, engine, kept))
+    notes = tuple(
+        note
+        for note in asked.notes
+        if (reserved and note.holds("name", "reserved"))
+        or any(note.holds(what, value) for told in kept.values() for what, value in told.items())
+    )
+    return ServerSchema(
+        engine=engine.name, told=kept, reserved=reserved, notes=notes, left_out=len(things) - len(kept)
+    )
+
+
+def _reserved(ask: Ask, engine: Engine, things: Iterable[str]) -> Iterator[str]:
+    """Which names of tables and columns the server takes in quotes alone, by trying each."""
+    columns = [thing.split(".") for thing in things if is_column(thing)]
+    dual = f" FROM {engine.dual}" if engine.dual else ""
+    for name in [*dict.fromkeys(name for parts in columns for name in parts)][:NAMES_MOST]:
+        # One with other letters or with a blank needs quotes everywhere.
+        if PLAIN_NAME.fullmatch(name) is None:
+            continue
+        try:
+            ask(f"SELECT 1 FROM (SELECT 1 AS one{dual}) AS {name}")
+        except DriverFailed as refusal:
+            if refusal.kind != "server":
+                raise
+            yield name
+
+
 AGAIN_MOST = 100_000
 """An answer of more rows is not asked for once more: whoever asks keeps all of them."""
 
@@ -346,18 +413,21 @@ def rows_of(load: LoadDriver, url: str, asked: ComparedBy) -> tuple[TableRows, .
     read."""
     columns: dict[str, list[str]] = {}
     for table, column in load.query(url, asked.columns):
-        columns.setdefault(str(table), []).append(str(column))
-    return tuple(_table(load, url, name, named) for name, named in sorted(columns.items()))
+        columns.setdefault(str(table), []).append(asked.quoted(str(column)))
+    return tuple(
+        _table(load, url, name, asked.quoted(name), named) for name, named in sorted(columns.items())
+    )
 
 
-def _table(load: LoadDriver, url: str, table: str, columns: list[str]) -> TableRows:
+def _table(load: LoadDriver, url: str, name: str, table: str, columns: list[str]) -> TableRows:
+    """The names of `table` and `columns` are in quotes."""
     count, total = 0, 0
     for where in _parts(load, url, table, columns[0]):
         for row in load.query(url, f"SELECT {', '.join(columns)} FROM {table}{where}"):
             count += 1
             total += _digest(row)
     shown = f"{total % 2**DIGEST_BITS:0{DIGEST_BITS // 4}x}"
-    return TableRows(name=table.lower(), rows=count, digest=shown)
+    return TableRows(name=name.lower(), rows=count, digest=shown)
 
 
 def _parts(load: LoadDriver, url: str, table: str, key: str) -> Iterator[str]:

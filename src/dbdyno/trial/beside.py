@@ -25,6 +25,7 @@ from dbdyno.driver.load import Examined, Flaw, LoadDriver
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.engine import Ask, Engine, Server, ending
 from dbdyno.engines.server import ServerProcess
+from dbdyno.engines.values import answer_text
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import cache, paths
@@ -100,11 +101,7 @@ def defaults_of(running: Running) -> dict[str, str]:
     """The value of each setting where nobody sets it, by its name."""
     asked = running.setup.engine.compared
     rows = running.ask(asked.defaults) if asked is not None else []
-    return {str(name): _text(value) for name, value in rows if value is not None}
-
-
-def _text(value: str | float) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return {str(name): answer_text(value) for name, value in rows if value is not None}
 
 
 def not_in_effect(
@@ -161,7 +158,7 @@ def defaults_here(engine: Engine, installation: Installation, names: Collection[
     found: dict[str, Level] = {name: reading.value for name, reading in read.items()}
     for name, value in rows:
         if asked is not None and name in found and value is not None:
-            found[str(name)] = asked.level(_text(value))
+            found[str(name)] = asked.level(answer_text(value))
     return found
 
 

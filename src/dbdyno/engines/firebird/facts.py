@@ -8,9 +8,10 @@ from functools import partial
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
-from dbdyno.engines.facts import ComparedBy, PlanStep, Production
+from dbdyno.engines.facts import ComparedBy, PlanStep, Production, SchemaQuery
 from dbdyno.engines.firebird.settings import as_attributes, as_parameter
 from dbdyno.frozen import Level
+from dbdyno.records.load_words import SchemaNote
 
 
 def written(settings: Mapping[str, Level]) -> str:
@@ -59,6 +60,46 @@ COMPARED_BY = ComparedBy(
     " JOIN RDB$RELATIONS r ON r.RDB$RELATION_NAME = f.RDB$RELATION_NAME"
     " WHERE r.RDB$SYSTEM_FLAG = 0 AND r.RDB$VIEW_BLR IS NULL ORDER BY 1, f.RDB$FIELD_POSITION",
     defaults="SELECT TRIM(RDB$CONFIG_NAME), RDB$CONFIG_DEFAULT FROM RDB$CONFIG",
+    schema=(
+        SchemaQuery(
+            ("character set",),
+            "SELECT 'database', TRIM(RDB$CHARACTER_SET_NAME) FROM RDB$DATABASE",
+        ),
+        SchemaQuery(
+            ("type", "character set", "collation", "not null", "default", "computed as"),
+            "SELECT TRIM(f.RDB$RELATION_NAME) || '.' || TRIM(f.RDB$FIELD_NAME),"
+            " TRIM(t.RDB$TYPE_NAME) || '(' || COALESCE(d.RDB$CHARACTER_LENGTH, d.RDB$FIELD_PRECISION,"
+            " d.RDB$FIELD_LENGTH) || ', ' || COALESCE(d.RDB$FIELD_SCALE, 0) || ')',"
+            " TRIM(s.RDB$CHARACTER_SET_NAME), TRIM(c.RDB$COLLATION_NAME),"
+            " IIF(COALESCE(f.RDB$NULL_FLAG, d.RDB$NULL_FLAG, 0) = 1, 'yes', 'no'),"
+            " COALESCE(CAST(COALESCE(f.RDB$DEFAULT_SOURCE, d.RDB$DEFAULT_SOURCE) AS VARCHAR(500)), 'none'),"
+            " CAST(d.RDB$COMPUTED_SOURCE AS VARCHAR(500))"
+            " FROM RDB$RELATION_FIELDS f JOIN RDB$RELATIONS r ON r.RDB$RELATION_NAME = f.RDB$RELATION_NAME"
+            " JOIN RDB$FIELDS d ON d.RDB$FIELD_NAME = f.RDB$FIELD_SOURCE"
+            " LEFT JOIN RDB$TYPES t ON t.RDB$FIELD_NAME = 'RDB$FIELD_TYPE' AND t.RDB$TYPE = d.RDB$FIELD_TYPE"
+            " LEFT JOIN RDB$CHARACTER_SETS s ON s.RDB$CHARACTER_SET_ID = d.RDB$CHARACTER_SET_ID"
+            " LEFT JOIN RDB$COLLATIONS c ON c.RDB$CHARACTER_SET_ID = d.RDB$CHARACTER_SET_ID"
+            " AND c.RDB$COLLATION_ID = COALESCE(f.RDB$COLLATION_ID, d.RDB$COLLATION_ID)"
+            " WHERE r.RDB$SYSTEM_FLAG = 0 AND r.RDB$VIEW_BLR IS NULL ORDER BY 1",
+        ),
+        SchemaQuery(
+            ("columns", "unique", "descending", "expression"),
+            "SELECT 'index ' || TRIM(i.RDB$INDEX_NAME), CAST((SELECT LIST(TRIM(s.RDB$FIELD_NAME), ', ')"
+            " FROM (SELECT RDB$FIELD_NAME FROM RDB$INDEX_SEGMENTS WHERE RDB$INDEX_NAME = i.RDB$INDEX_NAME"
+            " ORDER BY RDB$FIELD_POSITION) s) AS VARCHAR(1000)), COALESCE(i.RDB$UNIQUE_FLAG, 0),"
+            " COALESCE(i.RDB$INDEX_TYPE, 0), CAST(i.RDB$EXPRESSION_SOURCE AS VARCHAR(500))"
+            " FROM RDB$INDICES i WHERE COALESCE(i.RDB$SYSTEM_FLAG, 0) = 0 ORDER BY 1",
+        ),
+    ),
+    notes=(
+        SchemaNote(
+            what="name",
+            value="reserved",
+            says="statements that name it without quotes fail",
+            source="https://firebirdsql.org/file/documentation/html/en/refdocs/fblangref50/"
+            "firebird-50-language-reference.html#fblangref50-reskeywords",
+        ),
+    ),
 )
 
 

@@ -11,10 +11,12 @@ from dbdyno.engines import facts
 from dbdyno.engines.engine import Ask, StatementMeter
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
+    SCHEMA_OF_MYSQL,
     ComparedBy,
     PlanStep,
     Production,
     Proofs,
+    SchemaQuery,
     View,
     counters_of,
     numbers,
@@ -25,6 +27,7 @@ from dbdyno.engines.facts import (
 )
 from dbdyno.engines.mariadb.settings import is_switched_on, option
 from dbdyno.frozen import Level
+from dbdyno.records.load_words import SchemaNote
 from dbdyno.records.record import Reading
 
 PLAIN = re.compile(r"[\w.,:=+/-]+")
@@ -69,7 +72,54 @@ PRODUCTION = Production(
 
 COMPARED_BY = ComparedBy(
     columns=OF_INFORMATION_SCHEMA.format(schema="DATABASE()"),
+    quote="`",
     defaults="SELECT LOWER(variable_name), default_value FROM information_schema.system_variables",
+    schema=(
+        *SCHEMA_OF_MYSQL,
+        SchemaQuery(
+            ("checks",),
+            "SELECT CONCAT('check ', table_name, '.', constraint_name), check_clause"
+            " FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()",
+        ),
+    ),
+    notes=(
+        SchemaNote(
+            what="character set|collation",
+            value="utf8mb4(_uca1400_.*)?",
+            says="utf8mb4 is the default character set in place of latin1, and utf8mb4_uca1400_ai_ci its"
+            " collation: text sorts and compares otherwise, and an index on it holds more bytes",
+            since="11.6; packages of Debian had utf8mb4_general_ci before",
+            source="https://mariadb.com/kb/en/setting-character-sets-and-collations",
+        ),
+        SchemaNote(
+            what="character set|collation",
+            value="utf8mb3(_.*)?",
+            says="utf8 is called utf8mb3, and holds the same letters",
+            since="10.6",
+            source="https://mariadb.com/kb/en/changes-improvements-in-mariadb-106/#character-sets",
+        ),
+        SchemaNote(
+            what="default|extra|takes NULL",
+            value="current_timestamp.*|on update current_timestamp.*|'?0000-00-00 00:00:00'?",
+            says="explicit_defaults_for_timestamp is on by default: a TIMESTAMP gets no default and no"
+            " ON UPDATE by itself, and may be NULL",
+            since="10.10",
+            source="https://mariadb.com/kb/en/server-system-variables/#explicit_defaults_for_timestamp",
+        ),
+        SchemaNote(
+            what="checks|type",
+            value="json_valid.*|longtext|json",
+            says="JSON is another name of LONGTEXT, and a check keeps it valid",
+            since="10.4 with the check",
+            source="https://mariadb.com/kb/en/json-data-type/",
+        ),
+        SchemaNote(
+            what="name",
+            value="reserved",
+            says="statements that name it without quotes fail",
+            source="https://mariadb.com/kb/en/reserved-words/",
+        ),
+    ),
 )
 
 

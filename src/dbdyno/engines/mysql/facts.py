@@ -12,9 +12,11 @@ from dbdyno.engines import facts
 from dbdyno.engines.engine import Ask
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
+    SCHEMA_OF_MYSQL,
     ComparedBy,
     PlanStep,
     Proofs,
+    SchemaQuery,
     View,
     numbers,
     proved,
@@ -23,6 +25,7 @@ from dbdyno.engines.facts import (
 )
 from dbdyno.engines.mariadb import facts as mariadb
 from dbdyno.engines.mariadb.facts import PRODUCTION as OF_MARIADB
+from dbdyno.records.load_words import SchemaNote
 from dbdyno.records.record import Reading
 
 PRODUCTION = replace(
@@ -35,9 +38,51 @@ PRODUCTION = replace(
 
 COMPARED_BY = ComparedBy(
     columns=OF_INFORMATION_SCHEMA.format(schema="DATABASE()"),
+    quote="`",
     defaults="SELECT v.variable_name, v.variable_value FROM performance_schema.global_variables v"
     " JOIN performance_schema.variables_info i ON i.variable_name = v.variable_name"
     " WHERE i.variable_source = 'COMPILED'",
+    schema=(
+        *SCHEMA_OF_MYSQL,
+        SchemaQuery(
+            ("checks",),
+            "SELECT CONCAT('check ', t.table_name, '.', t.constraint_name), c.check_clause"
+            " FROM information_schema.check_constraints c JOIN information_schema.table_constraints t"
+            " ON t.constraint_schema = c.constraint_schema AND t.constraint_name = c.constraint_name"
+            " WHERE c.constraint_schema = DATABASE()",
+        ),
+    ),
+    notes=(
+        SchemaNote(
+            what="character set|collation",
+            value="utf8mb4(_0900_.*)?",
+            says="utf8mb4 is the default character set in place of latin1, and utf8mb4_0900_ai_ci its"
+            " collation: text sorts and compares otherwise, and trailing blanks count",
+            since="8.0.1",
+            source="https://dev.mysql.com/doc/refman/8.0/en/upgrading-from-previous-series.html",
+        ),
+        SchemaNote(
+            what="type",
+            value=r"(tiny|small|medium|big)?int(\(\d+\))?( unsigned)?",
+            says="the display width of whole numbers is told no more, and the values are the same",
+            since="8.0.19",
+            source="https://dev.mysql.com/worklog/task/?id=13528",
+        ),
+        SchemaNote(
+            what="default|extra|takes NULL",
+            value="current_timestamp.*|on update current_timestamp.*|0000-00-00 00:00:00",
+            says="explicit_defaults_for_timestamp is on by default: a TIMESTAMP gets no default and no"
+            " ON UPDATE by itself, and may be NULL",
+            since="8.0.2",
+            source="https://dev.mysql.com/worklog/task/?id=9687",
+        ),
+        SchemaNote(
+            what="name",
+            value="reserved",
+            says="statements that name it without quotes fail",
+            source="https://dev.mysql.com/doc/refman/en/keywords.html",
+        ),
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from dbdyno.engines.facts import (
     PlanStep,
     Production,
     Proofs,
+    SchemaQuery,
     View,
     counters_of,
     numbers,
@@ -25,6 +26,7 @@ from dbdyno.engines.facts import (
 )
 from dbdyno.engines.values import as_text
 from dbdyno.frozen import Level
+from dbdyno.records.load_words import SchemaNote
 from dbdyno.records.record import Reading
 
 PLAIN = re.compile(r"[\w.+-]+")
@@ -74,10 +76,101 @@ def level(default: str) -> str:
     return f"{amount:g}" if amount <= 0 else f"{amount * times:.15g}{unit}"
 
 
+OF_USERS = "{name} NOT IN ('pg_catalog', 'information_schema') AND {name} NOT LIKE 'pg\\_%'"
+OF_TABLES = (
+    "JOIN pg_namespace n ON n.oid = t.relnamespace AND t.relkind IN ('r', 'p', 'f') AND "
+    + OF_USERS.format(name="n.nspname")
+)
 COMPARED_BY = ComparedBy(
     columns=OF_INFORMATION_SCHEMA.format(schema="'public'"),
     defaults="SELECT name, boot_val || COALESCE(' ' || unit, '') FROM pg_settings",
     level=level,
+    schema=(
+        SchemaQuery(
+            ("encoding", "collation", "character types", "provider", "locale", "collation version"),
+            # As JSON, because some columns came with 15 and 17.
+            "SELECT 'database', pg_encoding_to_char(d.encoding), d.datcollate, d.datctype,"
+            " CASE to_jsonb(d)->>'datlocprovider' WHEN 'c' THEN 'libc' WHEN 'i' THEN 'icu'"
+            " WHEN 'b' THEN 'builtin' END,"
+            " COALESCE(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale'),"
+            " (SELECT pg_collation_actual_version(c.oid) FROM pg_collation c"
+            " WHERE c.collcollate = d.datcollate AND c.collprovider = 'c' ORDER BY c.oid LIMIT 1)"
+            " FROM pg_database d WHERE d.datname = current_database()",
+        ),
+        SchemaQuery(
+            ("everyone may create",),
+            "SELECT 'schema ' || nspname,"
+            " CASE WHEN has_schema_privilege('public', oid, 'CREATE') THEN 'yes' ELSE 'no' END"
+            f" FROM pg_namespace WHERE {OF_USERS.format(name='nspname')} ORDER BY 1",
+        ),
+        SchemaQuery(
+            ("kind", "partitioned by", "is the partition", "access method"),
+            "SELECT 'table ' || t.oid::regclass, CASE t.relkind WHEN 'p' THEN 'partitioned'"
+            " WHEN 'f' THEN 'foreign' ELSE 'plain' END, pg_get_partkeydef(t.oid),"
+            " pg_get_expr(t.relpartbound, t.oid), m.amname FROM pg_class t"
+            f" {OF_TABLES} LEFT JOIN pg_am m ON m.oid = t.relam ORDER BY 1",
+        ),
+        SchemaQuery(
+            ("type", "collation", "not null", "default", "generated", "identity", "compression"),
+            "SELECT t.oid::regclass || '.' || a.attname, format_type(a.atttypid, a.atttypmod), c.collname,"
+            " CASE WHEN a.attnotnull THEN 'yes' ELSE 'no' END, COALESCE(pg_get_expr(d.adbin, d.adrelid),"
+            " 'none'), CASE a.attgenerated WHEN 's' THEN 'stored' WHEN '' THEN 'no' ELSE 'virtual' END,"
+            " CASE a.attidentity WHEN '' THEN 'no' ELSE 'yes' END,"
+            " NULLIF(to_jsonb(a)->>'attcompression', '') FROM pg_class t"
+            f" {OF_TABLES} JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped"
+            " LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum"
+            " LEFT JOIN pg_collation c ON c.oid = a.attcollation ORDER BY t.oid, a.attnum",
+        ),
+        SchemaQuery(
+            ("definition",),
+            "SELECT 'index ' || i.indexrelid::regclass, pg_get_indexdef(i.indexrelid) FROM pg_index i"
+            f" JOIN pg_class t ON t.oid = i.indrelid {OF_TABLES} ORDER BY 1",
+        ),
+        SchemaQuery(
+            ("definition",),
+            # Not those of NOT NULL, which are constraints with a name since 18: their columns tell it.
+            "SELECT 'constraint ' || c.conrelid::regclass || '.' || c.conname, pg_get_constraintdef(c.oid)"
+            f" FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid {OF_TABLES}"
+            " WHERE c.contype <> 'n' ORDER BY 1",
+        ),
+    ),
+    notes=(
+        SchemaNote(
+            what="collation version",
+            value=".+",
+            says="the operating system sorts text by other rules: an index on text that was made under the"
+            " other version misses rows until it is built anew (REINDEX)",
+            source="https://www.postgresql.org/docs/current/sql-altercollation.html",
+        ),
+        SchemaNote(
+            what="everyone may create",
+            value="no",
+            says="accounts that own nothing cannot create tables in the schema public; data that were taken"
+            " over keep their rights",
+            since="15",
+            source="https://www.postgresql.org/docs/15/release-15.html",
+        ),
+        SchemaNote(
+            what="provider|locale",
+            value="builtin|.*UTF-?8",
+            says="PostgreSQL can sort by itself, and then does so by code points",
+            since="17",
+            source="https://www.postgresql.org/docs/17/release-17.html",
+        ),
+        SchemaNote(
+            what="generated",
+            value="virtual",
+            says="a generated column is computed when it is read, unless it is told to be STORED",
+            since="18",
+            source="https://www.postgresql.org/docs/18/release-18.html",
+        ),
+        SchemaNote(
+            what="name",
+            value="reserved",
+            says="statements that name it without quotes fail, or mean something else",
+            source="https://www.postgresql.org/docs/current/sql-keywords-appendix.html",
+        ),
+    ),
 )
 
 

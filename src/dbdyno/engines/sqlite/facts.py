@@ -9,9 +9,10 @@ from functools import partial
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
-from dbdyno.engines.facts import ComparedBy, PlanStep, Production
+from dbdyno.engines.facts import ComparedBy, PlanStep, Production, SchemaQuery
 from dbdyno.engines.sqlite.settings import CREATION, pragma
 from dbdyno.frozen import Level
+from dbdyno.records.load_words import SchemaNote
 
 
 def written(settings: Mapping[str, Level]) -> str:
@@ -43,6 +44,28 @@ COMPARED_BY = ComparedBy(
     " CASE instr(compile_options, '=') WHEN 0 THEN 'yes'"
     " ELSE substr(compile_options, instr(compile_options, '=') + 1) END"
     " FROM pragma_compile_options",
+    schema=(
+        SchemaQuery(("encoding",), "SELECT 'database', encoding FROM pragma_encoding"),
+        SchemaQuery(
+            ("type", "not null", "default", "place in the key", "hidden or generated"),
+            "SELECT m.name || '.' || c.name, c.type, c.\"notnull\", COALESCE(c.dflt_value, 'none'), c.pk,"
+            " c.hidden FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c"
+            " WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.name, c.cid",
+        ),
+        SchemaQuery(
+            ("definition",),
+            "SELECT 'index ' || name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+            " ORDER BY name",
+        ),
+    ),
+    notes=(
+        SchemaNote(
+            what="name",
+            value="reserved",
+            says="statements that name it without quotes fail",
+            source="https://www.sqlite.org/lang_keywords.html",
+        ),
+    ),
 )
 
 
