@@ -22,6 +22,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "build.linker": ("default", "mold"),
     "build.hardening": ("off", "full"),
     "build.layout": ("none", 1),
+    "memory.server": ("none", "512M"),
     "memory.allocator": ("libc", "jemalloc"),
     "memory.thp": ("never", "always"),
     "memory.huge_pages": ("off", "2M"),

@@ -14,13 +14,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.errors import Blocked
+from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.host import cgroups
 from dbdyno.host.journal import open_journal
 from dbdyno.host.stopper import send
 from dbdyno.layers.fault import FAULT, HISTOGRAM_SHARE
 from dbdyno.layers.layer import by_layer
+from dbdyno.layers.memory import SWAP_LIMITS, prove_limit
 from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.setup import MORE_MEMORY
 from tests.fakes import FakeEngine
 from tests.needs import needs_root, skipping_blocked
 from tests.trials import alone_on_host, tried
@@ -53,6 +55,27 @@ def test_a_server_with_less_memory_is_in_a_group_with_that_limit(homes_with_data
     with skipping_blocked(), tried("mariadb", fault__memory="900M") as found:
         assert found.value("fault.memory") == str(900 << 20)
         assert found.exercised("fault.memory")
+
+
+def test_a_limit_of_memory_is_a_level_of_the_memory_layer_without_swap(homes_with_data: Path) -> None:
+    with skipping_blocked(), tried("mariadb", memory__server="900M") as found:
+        assert found.value("memory.server") == str(900 << 20)
+        [group] = found.running.setup.own_groups
+        swap = next((group / name for name in SWAP_LIMITS.values() if (group / name).is_file()), None)
+        assert swap is None or swap.read_text().strip() in ("0", str(900 << 20))
+        if swap is not None and swap.name == SWAP_LIMITS[1]:
+            swap.write_text(str(1000 << 20))
+            assert not prove_limit("memory.server", "900M", found.running).in_effect
+
+
+def test_a_server_without_enough_memory_is_told_to_be_killed_for_that(homes_with_data: Path) -> None:
+    with (
+        skipping_blocked(),
+        pytest.raises(ServerFailed, match="its control group has no more than 24 MiB") as met,
+        tried("mariadb", memory__server="24M"),
+    ):
+        pass
+    assert met.value.hint == MORE_MEMORY
 
 
 def test_a_quota_and_a_limit_of_memory_go_together(homes_with_data: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable, Mapping
@@ -80,6 +81,16 @@ def throttling(group: Path) -> Throttling:
     # Version 1 counts nanoseconds, version 2 microseconds.
     throttled_s = int(counts.get("throttled_time", 0)) / 1e9 + int(counts.get("throttled_usec", 0)) / 1e6
     return Throttling(int(counts.get("nr_periods", 0)), int(counts.get("nr_throttled", 0)), throttled_s)
+
+
+def killed_for_memory(group: Path) -> str | None:
+    """The limit of a group of which the kernel has killed a process because no memory was left in it; None
+    where it has not, or does not tell."""
+    for counts, limit in (("memory.events", "memory.max"), ("memory.oom_control", "memory.limit_in_bytes")):
+        told = kernel_files.text_or_none(group / counts) or ""
+        if re.search(r"^oom_kill [1-9]", told, re.MULTILINE):
+            return f"{int(kernel_files.text(group / limit)) >> 20} MiB"
+    return None
 
 
 def make(journal: Journal, controller: str, name: str, values: Mapping[str, str], factor: str) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,47 +18,23 @@ from dbdyno.driver.job import Job
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
-from dbdyno.host import cgroups, kernel_files, process
+from dbdyno.host import cgroups, process
 from dbdyno.host.room import usable_disk_bytes
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
+from dbdyno.layers.memory import NONE, NOWHERE, SIZE, ask_limit, group_readings, limit_met, prove_limit
 from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Before, Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.values import SECONDS
 
-NONE = "none"
 BURNER, STOPPER = "dbdyno.host.burner", "dbdyno.host.stopper"
 FILLER = "dyno-fault-filler"
-MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")
-EVENTS = ("memory.events", "memory.failcnt")
-"""What a memory group counts when its limit is met, by the version of control groups."""
 BLOCKS = ("io", "blkio")
 """The controller of block devices, by the version of control groups, the newer first."""
-NOWHERE = "the server is in no group with a limit of Dyno's"
 TRIP, TRIPS = "SELECT 1", 10
 """What the network's delay is proved with, and how often it is sent."""
 HISTOGRAM_SHARE = 0.999
 """The driver tells the least latency to three digits, rounded down."""
-
-
-@dataclass(frozen=True)
-class LessMemory(Request):
-    """A limit of the server's memory, page cache included."""
-
-    size: str
-
-    def change(self) -> RequestedChange:
-        return RequestedChange(
-            "fault.memory",
-            f"a control group for the server, with {self.size} of memory",
-            REMOVED,
-            CONTROL_GROUPS,
-        )
-
-    def apply(self, setup: Setup) -> None:
-        found = cgroups.hierarchy("memory")
-        file = MEMORY_FILES[0] if found and found.version == 2 else MEMORY_FILES[1]
-        setup.join_group("memory", {file: str(size_bytes(self.size))}, "fault.memory")
 
 
 @dataclass(frozen=True)
@@ -210,38 +185,9 @@ def _number(device: Path) -> str:
 _evidence = partial(proof, accepted="the kernel took it without an error")
 
 
-def _readings(running: Running, files: Sequence[str]) -> list[Reading]:
-    """What stands in the first of some files that a group has, for each group of Dyno's that every process of
-    the server is in."""
-    own = [group for group in running.setup.launch.cgroups if group.name.startswith(cgroups.PREFIX)]
-    joined = [group for group in own if cgroups.holds(group, running.process_ids)]
-    paths = [next((group / name for name in files if (group / name).is_file()), None) for group in joined]
-    return [
-        Reading(value=kernel_files.text(path, may_be_empty=True), source=str(path))
-        for path in paths
-        if path is not None
-    ]
-
-
-def _prove_memory(level: str, running: Running) -> Evidence:
-    factor, found = "fault.memory", _readings(running, MEMORY_FILES)
-    if level == NONE:
-        limits = [one for one in found if one.value.isdigit() and int(one.value) < 1 << 60]
-        reading = next(iter(limits), Reading(value=NONE, source=NOWHERE))
-        return _evidence(factor, level, reading, not limits)
-    reading = next(iter(found), Reading(value="no group", source="cgroup.procs"))
-    return _evidence(factor, level, reading, reading.value == str(size_bytes(level)))
-
-
-def _met(running: Running) -> Reading | None:
-    """How often the server met its limit of memory."""
-    found = next(iter(_readings(running, EVENTS)), None)
-    return None if found is None else Reading(value=" ".join(found.value.split()), source=found.source)
-
-
 def _prove_operations(level: str, running: Running) -> Evidence:
     files = ("io.max", "blkio.throttle.write_iops_device")
-    told = [one for one in _readings(running, files) if one.value]
+    told = [one for one in group_readings(running, files) if one.value]
     reading = next(iter(told), Reading(value=NONE, source=NOWHERE))
     words = reading.value.split()
     volume = running.setup.volume
@@ -324,7 +270,6 @@ def _waited(running: Running) -> Reading | None:
     )
 
 
-SIZE = r"[1-9]\d{0,6}[MG]"
 TIME = r"[1-9]\d{0,5}(?:ms|s)"
 
 FAULT = LayerOfKnobs(
@@ -333,12 +278,12 @@ FAULT = LayerOfKnobs(
         name="fault.memory",
         levels="none, or a size such as 512M",
         pattern=rf"none|{SIZE}",
-        effect="a control group of the server's own, page cache included",
+        effect="the group of memory.server",
         proof="the group's files, and membership",
-        ask=lambda level, _: () if level == NONE else (LessMemory(level),),
-        prove=_prove_memory,
+        ask=partial(ask_limit, "fault.memory"),
+        prove=partial(prove_limit, "fault.memory"),
         in_production=False,
-        exercised=_met,
+        exercised=limit_met,
         needs=ROOT_OR_GROUP,
     ),
     Knob(

@@ -1,28 +1,49 @@
-"""The memory layer: allocator, transparent and explicit huge pages, malloc tunables; each proved on
-the server's process."""
+"""The memory layer: how much the server may have, allocator, transparent and explicit huge pages, malloc
+tunables; each proved on the server's process or its control group."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.engine import HugePageSettings as Wanted
+from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
-from dbdyno.host import fingerprint, kernel_files, kernel_values
+from dbdyno.host import cgroups, fingerprint, kernel_files, kernel_values
 from dbdyno.host.process import HugePageFlags, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
-from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.setup import Part, PartPlace, Request, RequestedChange, Running, Setup
+from dbdyno.layers.setup import (
+    CONTROL_GROUPS,
+    REMOVED,
+    Part,
+    PartPlace,
+    Request,
+    RequestedChange,
+    Running,
+    Setup,
+)
 from dbdyno.records.record import Evidence, Reading
 
 COUNT = "nr_hugepages"
+NONE = "none"
+SIZE = r"[1-9]\d{0,6}[MG]"
+NOWHERE = "the server is in no group with a limit of Dyno's"
+LIMITS = {1: "memory.limit_in_bytes", 2: "memory.max"}
+SWAP_LIMITS = {1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max"}
+"""What a group of memory takes, by the version of control groups. That of version 1 limits memory and swap
+together. A kernel without accounts of swap has neither."""
+EVENTS = ("memory.events", "memory.failcnt")
+"""What a memory group counts when its limit is met, the newer version first."""
+UNLIMITED_BYTES = 1 << 60
+"""Version 1 tells a limit that nobody set as a number near the largest."""
 SPARE_SHARE = 1.05
 """An engine rounds each of its areas up to whole pages, so that it takes a little more than it says."""
 
@@ -159,6 +180,64 @@ class HugePages(Request):
         _reserve(self.size, _pages_for(wanted, page_bytes), setup)
 
 
+@dataclass(frozen=True)
+class MemoryLimit(Request):
+    """A limit of the server's memory, page cache included, with no swap beyond it."""
+
+    factor: str
+    size: str
+
+    def change(self) -> RequestedChange:
+        told = f"a control group for the server, with {self.size} of memory"
+        return RequestedChange(self.factor, told, REMOVED, CONTROL_GROUPS)
+
+    def apply(self, setup: Setup) -> None:
+        found = cgroups.hierarchy("memory")
+        version = found.version if found else 2
+        limit = str(size_bytes(self.size))
+        group = setup.join_group("memory", {LIMITS[version]: limit}, self.factor)
+        swap = SWAP_LIMITS[version]
+        if (group / swap).is_file():
+            cgroups.change(group, {swap: limit if version == 1 else "0"}, self.factor)
+
+
+def ask_limit(factor: str, level: str, _engine: Engine) -> tuple[Request, ...]:
+    return () if level == NONE else (MemoryLimit(factor, level),)
+
+
+def group_readings(running: Running, files: Sequence[str]) -> list[Reading]:
+    """What stands in the first of some files that a group has, for each group of Dyno's that every process of
+    the server is in."""
+    joined = [group for group in running.setup.own_groups if cgroups.holds(group, running.process_ids)]
+    paths = [next((group / name for name in files if (group / name).is_file()), None) for group in joined]
+    return [
+        Reading(value=kernel_files.text(path, may_be_empty=True), source=str(path))
+        for path in paths
+        if path is not None
+    ]
+
+
+def prove_limit(factor: str, level: str, running: Running) -> Evidence:
+    evidence = partial(proof, factor, level, accepted="the kernel took it without an error")
+    found = group_readings(running, (LIMITS[2], LIMITS[1]))
+    if level == NONE:
+        limits = [one for one in found if one.value.isdigit() and int(one.value) < UNLIMITED_BYTES]
+        reading = next(iter(limits), Reading(value=NONE, source=NOWHERE))
+        return evidence(reading, not limits)
+    reading = next(iter(found), Reading(value="no group", source="cgroup.procs"))
+    in_effect = reading.value == str(size_bytes(level))
+    swap = next(iter(group_readings(running, (SWAP_LIMITS[2], SWAP_LIMITS[1]))), None)
+    if in_effect and swap is not None and swap.value not in ("0", reading.value):
+        return evidence(Reading(value=f"{reading.value}, with swap", source=swap.source), False)
+    return evidence(reading, in_effect)
+
+
+def limit_met(running: Running) -> Reading | None:
+    """How often the server met its limit of memory."""
+    found = next(iter(group_readings(running, EVENTS)), None)
+    return None if found is None else Reading(value=" ".join(found.value.split()), source=found.source)
+
+
 def _prove_allocator(level: str, running: Running) -> Evidence:
     """What is mapped, not what was asked for: a preload that the loader ignored leaves no trace in the
     maps."""
@@ -262,8 +341,8 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     nowhere else."""
     sizes: dict[str, int] = {}
     for process_id in running.process_ids:
-        for name, size_bytes in _mapped_by_page_size(process_id).items():
-            sizes[name] = sizes.get(name, 0) + size_bytes
+        for name, held_bytes in _mapped_by_page_size(process_id).items():
+            sizes[name] = sizes.get(name, 0) + held_bytes
     value = " and ".join(f"{size >> 20} MiB on {name}" for name, size in sorted(sizes.items())) or "off"
     in_effect = set(sizes) == (set() if level == "off" else {level})
     if in_effect and level != "off":
@@ -375,6 +454,18 @@ TUNABLE = r"glibc\.[a-z_.]+=[\w.]+"
 
 MEMORY = LayerOfKnobs(
     "memory",
+    Knob(
+        name="memory.server",
+        levels="none, or a size such as 512M",
+        pattern=rf"none|{SIZE}",
+        effect="a control group of the server's own, page cache included, without swap",
+        proof="the group's files, and membership",
+        ask=partial(ask_limit, "memory.server"),
+        prove=partial(prove_limit, "memory.server"),
+        in_production=False,
+        exercised=limit_met,
+        needs=ROOT_OR_GROUP,
+    ),
     Knob(
         name="memory.allocator",
         levels=", ".join(("libc", *fingerprint.ALLOCATORS)),

@@ -45,6 +45,7 @@ STAYS = "not restored"
 LOOP_DEVICES = "/dev/loop*"
 CONTROL_GROUPS = ("/sys/fs/cgroup",)
 """Places that several changes write to."""
+MORE_MEMORY = "give the server more memory, or smaller caches and fewer clients"
 
 
 class PartPlace(StrEnum):
@@ -168,6 +169,19 @@ class Setup:
         if self.nodes is not None and self.nodes.placed:
             return self.nodes.first.site.data
         return self.volume.data if self.volume else self.scratch / "data"
+
+    @property
+    def own_groups(self) -> list[Path]:
+        """The control groups that were made for the server."""
+        return [group for group in self.launch.cgroups if group.name.startswith(cgroups.PREFIX)]
+
+    @property
+    def killed_for_memory(self) -> str:
+        """That the kernel killed the server because its group has no memory left; empty where it did not."""
+        for group in self.own_groups:
+            if limit := cgroups.killed_for_memory(group):
+                return f"the kernel killed it, because its control group has no more than {limit} of memory"
+        return ""
 
     def launch_of_load(self, server: Server) -> Launch:
         """How the load process of this server is started. An embedded engine runs in it, so what the layers

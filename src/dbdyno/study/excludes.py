@@ -57,6 +57,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     ("[driver]", "cpu.driver"): ExclusionReason(
         "it binds the driver on this host, and the load comes from another one", "leave it out"
     ),
+    ("memory.server", "fault.memory"): ExclusionReason("both are the limit of one control group"),
     (NODES, "[driver]"): ExclusionReason(
         "the nodes are on a network of their own, which no other host is on"
     ),

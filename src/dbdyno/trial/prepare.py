@@ -27,7 +27,7 @@ from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_b
 from dbdyno.host.room import require_disk
 from dbdyno.layers.config import untaken
 from dbdyno.layers.layer import ask
-from dbdyno.layers.setup import Before, Running, Setup, apply
+from dbdyno.layers.setup import MORE_MEMORY, Before, Running, Setup, apply
 from dbdyno.trial.bench import Bench, digest_as_begun, setup_of
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.nodes import load_on
@@ -204,6 +204,8 @@ def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
             return setup.nodes.start_first()
         return setup.engine.life.start(setup.installation, setup.data, runtime, settings, setup.launch)
     except ServerFailed as failure:
+        if killed := setup.killed_for_memory:
+            raise ServerFailed(f"{failure.message}: {killed}", MORE_MEMORY, failure.log) from None
         if setup.launch.wrapper and signal.SIGILL.name in failure.message:
             raise Blocked(
                 VALGRIND,

@@ -22,6 +22,7 @@ from dbdyno.errors import (
     Stopped,
     UserError,
 )
+from dbdyno.layers.setup import MORE_MEMORY
 from dbdyno.plan.capacity import capacity_of, few_above, tried_rate
 from dbdyno.records.load_words import by_kind
 from dbdyno.records.record import Doubt, Observation, Outcome, PhaseRecord, Record, Stage
@@ -127,6 +128,8 @@ class Draft:
                 # What the driver met says nothing of why, and a server that the kernel killed says nothing.
                 self._cause = f"the server died under the load: {self._cause}"
             self._remedy = failure.hint if isinstance(failure, DynoError) else ""
+            if self._running is not None and (killed := self._running.setup.killed_for_memory):
+                self._cause, self._remedy = f"{self._cause}: {killed}", MORE_MEMORY
             self._log = getattr(failure, "log", "") or self._log
 
     def started(self, running: Running, reset: Mapping[str, Level]) -> Running:
