@@ -25,6 +25,7 @@ from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import STATEMENTS
+from dbdyno.study.soak import acts_with
 from dbdyno.study.trials import Phase, Purpose, Trial, Variant
 from dbdyno.trial.around_load import fill, has_answers, has_passes, has_plans, plans_of
 from dbdyno.trial.bench import Bench
@@ -42,6 +43,7 @@ from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 if TYPE_CHECKING:
     from dbdyno.analyse.model import VariantResult
+    from dbdyno.trial.acts.meanwhile import ActsBeside
 
 
 class Progress(Protocol):
@@ -428,8 +430,9 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
             asked=asked_beside(running, bench),
             counters=bench.engine.counters,
         ) as observer,
+        acting(draft, bench, running, phase) as acts,
     ):
-        at_work = partial(under_load, draft, observer, phase)
+        at_work = partial(under_load, draft, observer, phase, acts)
         if bench.callgrind:
             with at_work():
                 running = count(running, bench.callgrind)
@@ -503,9 +506,28 @@ def accompanied(draft: Draft, bench: Bench, running: Running, phase: Phase) -> I
 
 
 @contextmanager
-def under_load(draft: Draft, observer: Observer, phase: Phase) -> Iterator[None]:
+def acting(draft: Draft, bench: Bench, running: Running, phase: Phase) -> Iterator[ActsBeside | None]:
+    """What is done beside the phase's load. What became of it stays, however the phase ends."""
+    if not phase.acts or bench.callgrind:
+        yield None
+        return
+    # Here, because beside most loads nothing is done.
+    from dbdyno.trial.acts.meanwhile import ActsBeside
+
+    due = acts_with(bench.study.meanwhile, {**bench.study.settings, **draft.trial.variant.levels})
+    acts = ActsBeside(running, due, phase.settle_s, bench.journal)
+    try:
+        with acts:
+            yield acts
+    finally:
+        draft.acted_beside(acts.told())
+
+
+@contextmanager
+def under_load(draft: Draft, observer: Observer, phase: Phase, acts: ActsBeside | None) -> Iterator[None]:
     """A stretch in which the trial's own load is on its server."""
-    with draft.stage(Stage.DRIVE), observer.looking(phase.settle_s / 2 or PERIOD_S):
+    stretch = nullcontext() if acts is None else acts.stretch()
+    with draft.stage(Stage.DRIVE), observer.looking(phase.settle_s / 2 or PERIOD_S), stretch:
         yield
 
 

@@ -25,11 +25,11 @@ OF_SHELL = FrontProgram(command="sh -c ${configuration}", shares=True)
 
 
 def test_a_text_is_filled_in_and_a_name_that_stands_for_nothing_is_told() -> None:
-    assert filled_in("a ${port} $$b", {"port": "7"}, "mine") == "a 7 $b"
+    assert filled_in("a ${port} $$b", {"port": "7"}, "[front.mine]") == "a 7 $b"
     with pytest.raises(UserError, match=r"\$\{prot\} stands for nothing in \[front\.mine\]"):
-        filled_in("${prot}", {"port": "7"}, "mine")
+        filled_in("${prot}", {"port": "7"}, "[front.mine]")
     with pytest.raises(UserError, match="begins no name"):
-        filled_in("5$ ", {}, "mine")
+        filled_in("5$ ", {}, "[front.mine]")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dbdyno.driver.tally import ByClient, CpuPerOperation, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.capacity import Capacity
+from dbdyno.records.meanwhile import ActMeanwhile
 from dbdyno.records.metrics import METRICS, ValueFormat, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study.soak import Act
@@ -144,6 +145,12 @@ EXPECTED = {
     "receive_queue": 3.0,
     "flow_control_s": 0.75,
     "node_aborts_per_op": 0.01,
+    "act_s": 2.0,
+    # Four seconds before that scatter by 29 % show no dip, so the smallest that could be seen counts.
+    "dip_depth": 1.0,
+    "dip_s": 1.0,
+    "dip_lost_s": 2.353363 * math.sqrt(1 / 12) * math.sqrt(2 + 2**2 / 4),
+    "dip_p99_ms": 5.2,
 }
 
 
@@ -161,6 +168,7 @@ RECOVERIES = (
 )
 RESTARTS = [PhaseRecord(name=f"{one.act}-{number}", recovery=one) for number, one in enumerate(RECOVERIES)]
 
+ACT = ActMeanwhile(name="alter", text="ALTER", at_s=4.0, began_s=4.0, took_s=2.0, done=True)
 LOAD_HOST = make_load_host(steal_s=2.0)
 
 
@@ -171,7 +179,10 @@ def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float 
         run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
         finished_unix_s=1, outcome=Outcome.MEASURED, ready_s=ready_s,
         phases=(
-            PhaseRecord(name="load", tally=tally, observation=observation, load_hosts=load_hosts),
+            PhaseRecord(
+                name="load", tally=tally, observation=observation, load_hosts=load_hosts,
+                meanwhile=(ACT,) if totals else (),
+            ),
             *([] if ready_s is None else RESTARTS),
         ),
         capacity=Capacity(per_s=640.0) if totals else None,

@@ -35,6 +35,7 @@ from dbdyno.analyse.found import (
     Steady,
     TimeSplit,
 )
+from dbdyno.analyse.meanwhile import MeanwhileFound
 from dbdyno.analyse.restarts import Survival, Survivor
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
@@ -583,6 +584,7 @@ class Analysis(Frozen):
     search: SearchResult | None = absent(None)
     survival: Survival | None = absent(None)
     capacities: Capacities | None = absent(None)
+    meanwhile: MeanwhileFound | None = absent(None)
     trials_planned: int
 
     @property

@@ -271,11 +271,11 @@ def _on_nodes(recoveries: Sequence[Recovery]) -> OnNodes | None:
         return None
     nodes = [cluster for _, cluster in found]
     return OnNodes(
-        rejoin_s=_spread(one.rejoin_s for one in nodes),
+        rejoin_s=spread_of_times(one.rejoin_s for one in nodes),
         transfers=dict(Counter(one.transfer for one in nodes if one.transfer)),
-        replaced_s=_spread(one.replaced_s for one in nodes),
-        silent_s=_spread(one.silent_s for one in nodes),
-        donor_still_s=_spread(one.donor_still_s for one in nodes),
+        replaced_s=spread_of_times(one.replaced_s for one in nodes),
+        silent_s=spread_of_times(one.silent_s for one in nodes),
+        donor_still_s=spread_of_times(one.donor_still_s for one in nodes),
         unequal=sum("nodes_equal" in one.damage for one, _ in found),
         looks=sum(one.looks for one in nodes),
         stale=sum(one.stale for one in nodes),
@@ -285,8 +285,11 @@ def _on_nodes(recoveries: Sequence[Recovery]) -> OnNodes | None:
 
 def _on_machine(resets: Sequence[Reset]) -> OnMachine | None:
     """None where no machine was reset."""
-    staged_s = _spread(one.staged_s for one in resets)
-    boot_s, ready_s = _spread(one.boot_s for one in resets), _spread(one.ready_s for one in resets)
+    staged_s = spread_of_times(one.staged_s for one in resets)
+    boot_s, ready_s = (
+        spread_of_times(one.boot_s for one in resets),
+        spread_of_times(one.ready_s for one in resets),
+    )
     if staged_s is None or boot_s is None or ready_s is None:
         return None
     logs = [log for one in resets for log in (one.firmware, one.kernel)]
@@ -294,7 +297,7 @@ def _on_machine(resets: Sequence[Reset]) -> OnMachine | None:
         way=resets[0].way,
         again=sum(one.firmware_again for one in resets),
         staged_s=staged_s,
-        firmware_s=_spread(one.firmware_s for one in resets),
+        firmware_s=spread_of_times(one.firmware_s for one in resets),
         boot_s=boot_s,
         ready_s=ready_s,
         firmware_events=_least_and_most(one.firmware for one in resets),
@@ -313,7 +316,7 @@ def _least_and_most(logs: Iterable[Log]) -> tuple[int, int]:
     return min(counts), max(counts)
 
 
-def _spread(seconds: Iterable[float | None]) -> Spread | None:
+def spread_of_times(seconds: Iterable[float | None]) -> Spread | None:
     known = [one for one in seconds if one is not None]
     return Spread(median=median(known), least=min(known), most=max(known)) if known else None
 

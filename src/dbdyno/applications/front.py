@@ -137,7 +137,7 @@ def start_front(wish: FrontWish, program: FrontProgram, text: str, server: Serve
     installation = program_here(wish.kind, program.command)
     runtime.mkdir(mode=0o700, exist_ok=True)
     given = _given(server.url, runtime)
-    at = Path(filled_in(program.socket, given, wish.kind)) if program.socket else None
+    at = Path(filled_in(program.socket, given, f"[front.{wish.kind}]")) if program.socket else None
     if at is not None:
         require_short(at)
         given["socket"] = str(at)
@@ -148,7 +148,7 @@ def start_front(wish: FrontWish, program: FrontProgram, text: str, server: Serve
         title=title,
         url=url,
         installation=installation,
-        command=[filled_in(word, given, wish.kind) for word in installation.command],
+        command=[filled_in(word, given, f"[front.{wish.kind}]") for word in installation.command],
         data=runtime,
         folder=runtime,
         runtime=runtime,
@@ -162,7 +162,7 @@ def start_front(wish: FrontWish, program: FrontProgram, text: str, server: Serve
     )
     # What answered is the server behind it.
     process.version = installation.version
-    show_at = filled_in(program.show_at, given, wish.kind)
+    show_at = filled_in(program.show_at, given, f"[front.{wish.kind}]")
 
     def shown() -> Mapping[str, str]:
         settings = settings_shown(program.show, show_at, url) if program.show else {}
@@ -193,10 +193,10 @@ def _given(url: str, runtime: Path) -> dict[str, str]:
 def _write(wish: FrontWish, program: FrontProgram, text: str, given: Mapping[str, str]) -> None:
     """Writes the program's own file, with a line for each setting."""
     lines = (
-        filled_in(program.setting, {"name": name, "value": level_text(level)}, wish.kind)
+        filled_in(program.setting, {"name": name, "value": level_text(level)}, f"[front.{wish.kind}]")
         for name, level in wish.settings.items()
     )
-    content = filled_in(text, {**given, "settings": "\n".join(lines)}, wish.kind)
+    content = filled_in(text, {**given, "settings": "\n".join(lines)}, f"[front.{wish.kind}]")
     Path(given["configuration"]).write_text(content)
 
 
@@ -209,14 +209,15 @@ def _require_shown(wish: FrontWish, known: KnownFront | None) -> None:
         raise Blocked(f"front.{name}", reason, remedy)
 
 
-def filled_in(text: str, given: Mapping[str, str], kind: str) -> str:
-    """A text with what stands for `${...}` in it. Raises UserError for a name that stands for nothing."""
+def filled_in(text: str, given: Mapping[str, str], place: str) -> str:
+    """A text of that section with what stands for `${...}` in it. Raises UserError for a name that stands for
+    nothing."""
     try:
         return Template(text).substitute(given)
     except KeyError as unknown:
-        told = f"${{{unknown.args[0]}}} stands for nothing in [front.{kind}]"
+        told = f"${{{unknown.args[0]}}} stands for nothing in {place}"
     except ValueError:
-        told = f"a `$` in [front.{kind}] begins no name: {text!r}"
+        told = f"a `$` in {place} begins no name: {text!r}"
     raise UserError(told, f"write $$ for a dollar sign; known are {', '.join(sorted(given))}")
 
 

@@ -48,6 +48,7 @@ from dbdyno.prepare_run.estimate import (
 from dbdyno.prepare_run.running import in_use_of, server_lines
 from dbdyno.prepare_run.stored_study import (
     PlannedApplication,
+    acts_lines,
     application_lines,
     front_lines,
     planned_application,
@@ -337,7 +338,7 @@ def _print_foresight(console: Console, study: Study, foresight: Foresight, varia
     """What stands in front of the server. Then a line for each thing that is done to the host, and one
     for each reason why variants are blocked."""
     around = (*application_lines(planned_application(study)), *load_host_lines(study))
-    for line in (*around, *map(Text, (*front_lines(study), *server_lines(study)))):
+    for line in (*around, *map(Text, (*front_lines(study), *server_lines(study), *acts_lines(study)))):
         console.print(line)
     if not foresight.host:
         console.print("nothing is done to this host beyond processes and folders of Dyno's own")

@@ -489,6 +489,18 @@ class IndexWords:
 
 
 @dataclass(frozen=True)
+class LockViews:
+    """How an engine with sessions is asked who waits for whom. `own` gives the number of a session, which a
+    session that is told `end` with that `{session}` ends. `blocked` has a row for each session that waits
+    and each that it waits for: number and statement of the one, number and statement of the other, the
+    lock, and whether the other is `inferred` (1) or told. `{acts}` are the numbers of sessions that act."""
+
+    own: str
+    end: str
+    blocked: str
+
+
+@dataclass(frozen=True)
 class StatementMeter:
     """How an engine is asked what one statement reads and spills. `counters` gives names and numbers of a
     session, right before and after it. A statement behind `explain` is executed, and says it itself. `read`
@@ -522,6 +534,7 @@ class Engine:
     one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says. A session that
     is told `statement_timeout`, with the time as `{s}` or `{ms}`, has longer statements ended; empty where
     none has. By `indexes` it is asked for those that a variant has, and by `meter` what a statement reads.
+    By `locks` it is asked who waits for whom; one that lives in the load process has none.
     """
 
     name: str
@@ -555,6 +568,7 @@ class Engine:
     statement_timeout: str = ""
     meter: StatementMeter | None = None
     indexes: IndexWords | None = None
+    locks: LockViews | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

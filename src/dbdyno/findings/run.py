@@ -114,6 +114,11 @@ FINDINGS = (
         asked=lambda basis: bool(basis.study.goal.promise),
     ),
     Finding(
+        "meanwhile",
+        "dbdyno.findings.meanwhile:sections",
+        asked=lambda basis: bool(basis.study.meanwhile),
+    ),
+    Finding(
         sections="dbdyno.findings.running:sections", told=lambda analysis: analysis.run.in_use is not None
     ),
     Finding(

@@ -31,6 +31,7 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
         return Screen((), _of_platforms(analysis), (last,))
     lines = (
         *_answers(analysis),
+        *_beside_load(analysis),
         noise.smallest_text(analysis),
         _counted(analysis),
         *_warnings(analysis),
@@ -106,6 +107,15 @@ def _answers(analysis: Analysis) -> Iterator[Words]:
     for one in found.schemas:
         if one.differences:
             yield schema_line(one)
+
+
+def _beside_load(analysis: Analysis) -> Iterator[Words]:
+    """What became of each variant's load while something was done beside it."""
+    if analysis.meanwhile is None:
+        return
+    from dbdyno.findings.meanwhile import clauses
+
+    yield from (f"Meanwhile, {clause}" for clause in clauses(analysis.meanwhile, naming.called(analysis)))
 
 
 def _of_factors(analysis: Analysis) -> list[Table]:

@@ -172,7 +172,11 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
 def _require_untimed(study: Study, options: RunOptions) -> None:
     """Raises UserError for an option on blocks or on speed where the study is one of platforms."""
     excludes.require(
-        {PLATFORM_FACTOR: study.untimed, "goal.promise": bool(study.goal.promise)},
+        {
+            PLATFORM_FACTOR: study.untimed,
+            "goal.promise": bool(study.goal.promise),
+            "[[meanwhile]]": bool(study.meanwhile),
+        },
         blocks=options.blocks,
         until=options.until,
         budget=options.budget_s,

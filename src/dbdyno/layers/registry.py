@@ -148,6 +148,7 @@ LAYERS: LazyTable[Layer] = registry(
         "storage": "dbdyno.layers.storage:STORAGE",
         "cluster": "dbdyno.layers.cluster:CLUSTER",
         "front": "dbdyno.layers.front:FRONT",
+        "meanwhile": "dbdyno.layers.meanwhile:MEANWHILE",
         "fault": "dbdyno.layers.fault:FAULT",
     }
 )

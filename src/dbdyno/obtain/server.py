@@ -41,14 +41,38 @@ def program(installation: Installation, recipe: debian.DebianRecipe, *names: str
     return found
 
 
-def programs(installation: Installation, recipe: debian.DebianRecipe, *names: str) -> Iterator[list[str]]:
-    """The commands of all that are here, in that order."""
-    server = Path(installation.command[-1])
-    for name in names:
+def client_program(obtaining: object, installation: Installation, name: str) -> list[str]:
+    """The command of any program that works on a server, from the same places; one with a slash is a path.
+    Raises EngineMissing."""
+    if "/" in name:
+        if not os.access(name, os.X_OK):
+            raise EngineMissing(f"{name} is no program of this machine", "name its whole path")
+        return [name]
+    found = (
+        programs(installation, obtaining.client, name)
+        if isinstance(obtaining, PackagedServer)
+        else _beside(installation, name)
+    )
+    command = next(found, None) or ([on_host] if (on_host := shutil.which(name)) else None)
+    if command is None:
+        hint = f"install it, or name its path; beside {installation.engine} there is none"
+        raise EngineMissing(f"{name} is not on this machine, and a command beside the load asks for it", hint)
+    return command
+
+
+def _beside(installation: Installation, name: str) -> Iterator[list[str]]:
+    """The program beside the server, or in the `bin` of its folder."""
+    for server in map(Path, installation.command[-1:]):
         for beside in (server.with_name(name), server.parent.parent / "bin" / name):
             if beside.resolve() != server.resolve() and os.access(beside, os.X_OK):
                 require_own(beside)
                 yield _run_like(installation, beside)
+
+
+def programs(installation: Installation, recipe: debian.DebianRecipe, *names: str) -> Iterator[list[str]]:
+    """The commands of all that are here, in that order."""
+    for name in names:
+        yield from _beside(installation, name)
     for copy in debian.fetched(recipe.engine):
         for name in names:
             found = (copy.prefix / recipe.binary).with_name(name)

@@ -142,7 +142,7 @@ def memory_text(study: Study, found: Arranged) -> str:
 def require_timed(study: Study, what: str) -> Study:
     """The study, which measures speeds. Raises UserError where it is one of platforms; `what` asks for them:
     a verb or an option."""
-    excludes.require({PLATFORM_FACTOR: study.untimed, what: True})
+    excludes.require({PLATFORM_FACTOR: study.untimed, "[[meanwhile]]": bool(study.meanwhile), what: True})
     return study
 
 

@@ -129,6 +129,18 @@ class StudyLines:
         keys = (("data", "dump"), ("data", "folder"), ("data",))
         return next((line for key in keys if (line := self._document.line(key))), 0)
 
+    def of_act(self, name: str) -> int:
+        """Where an act beside the load stands."""
+        acts = self._document.values.get("meanwhile", ())
+        return next(
+            (
+                self._document.line(("meanwhile", at))
+                for at, act in enumerate(acts)
+                if act.get("name") == name
+            ),
+            0,
+        )
+
     def of_factor(self, name: str) -> int:
         """Where a factor, a setting or a knob of the workload stands. What a configuration file of the
         engine's sets stands where that is named."""
@@ -173,6 +185,7 @@ def require_sound(
     may take long to load: `tell` says so."""
     checks = _Checks(study, tell, builds, allowed=allowed)
     mistakes = [*checks.engine(), *checks.files(), *checks.memory(), *checks.builds(), *checks.baseline()]
+    mistakes += checks.commands()
     _require_none(study, [*mistakes, *checks.statements(startable=not mistakes)])
     return tuple(dict.fromkeys(checks.told))
 
@@ -233,6 +246,21 @@ class _Checks:
                 " older: a version does not take over data of a newer one",
                 'name the oldest version first, or leave `data = "upgraded"` out',
             )
+
+    def commands(self) -> Iterator[Mistake]:
+        """Commands beside the load that cannot be started here."""
+        if not any(act.command for act in self.study.meanwhile):
+            return
+        # Here, because beside most loads nothing is done.
+        from dbdyno.trial.acts.meanwhile import unstartable_commands
+
+        for variant in extremes_of(self.study):
+            levels = {**self.study.settings, **variant.levels}
+            found = located(self.study.engine_of(levels))
+            if isinstance(found, Installation):
+                for act, wrong in unstartable_commands(self.study, levels, found):
+                    line = self.lines.of_factor(act.factor) or self.lines.of_act(act.name)
+                    yield Mistake(line, f"{act.name}: {wrong.message}", wrong.hint)
 
     def files(self) -> Iterator[Mistake]:
         """All that is wrong with the files of the workload."""

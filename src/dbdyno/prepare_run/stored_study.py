@@ -287,6 +287,15 @@ def front_lines(study: Study) -> Iterator[str]:
         yield told + (follows if shares else "")
 
 
+def acts_lines(study: Study) -> Iterator[str]:
+    """A line for each act beside the load, with what varies of it."""
+    for act in study.meanwhile:
+        varied = [one for one in study.factors if one.name == act.factor]
+        texts = [level_text(level) for one in varied for level in one.levels]
+        told = " | ".join(texts) or level_text(study.settings.get(act.factor, act.text))
+        yield f"beside the load, after {numbers.seconds_text(act.at_s)}: {act.name}: {told}"
+
+
 def installed_of(installation: Installation, application: str | None = None) -> Installed:
     """What a run keeps of the engine that it measures."""
     own = {name: getattr(installation, name) for name in ("engine", "version", "origin", "digest")}

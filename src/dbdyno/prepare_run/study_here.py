@@ -173,6 +173,7 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         recorded=recording.about if ask_engines else None,
         networked=Those(registry.ENGINES, lambda engine: engine.network),
         ends_statements=Those(registry.ENGINES, lambda engine: engine.statement_timeout),
+        sessions=Those(registry.ENGINES, lambda engine: engine.locks),
         each_writes=Those(registry.ENGINES, lambda one: one.cluster and one.cluster.EACH_WRITES),
     )
 

@@ -16,6 +16,7 @@ from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import Latency, Tally
 from dbdyno.errors import UserError
+from dbdyno.records.meanwhile import OF_ACTS, Acts
 from dbdyno.records.record import INSTRUCTIONS, Record
 from dbdyno.study.nouns import CAPACITY, TPCC
 from dbdyno.study.soak import Act
@@ -256,6 +257,16 @@ def median_of(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
+def _of_acts(read: Callable[[Tally, Acts], float | None]) -> Callable[[Record], float | None]:
+    """What is made of a load and of the acts beside it."""
+
+    def of_record(record: Record) -> float | None:
+        phase = record.measured_phase
+        return read(phase.tally, phase.meanwhile) if phase and phase.tally else None
+
+    return of_record
+
+
 def _ready_after(act: Act) -> Callable[[Record], float | None]:
     def read(record: Record) -> float | None:
         return median_of(one.ready_s for one in record.recoveries if one.act is act)
@@ -486,6 +497,10 @@ _OUTCOMES = (
            _counted(lambda tally: tally.failed_share if tally.failed + tally.operations else None)),
 )  # fmt: skip
 
+_MEANWHILE = tuple(
+    Metric(name, title, unit, _LOWER, definition, _of_acts(read))
+    for name, title, unit, definition, read in OF_ACTS
+)
 _BY_THE_SERVER = ("resident_bytes", "ready_s", "stop_s", "errors_per_s", FAILED_SHARE)
 
 
@@ -501,6 +516,7 @@ METRICS: dict[str, Metric] = {
     for metric in (
         *map(_of_successes, (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:])),
         *_HOST,
+        *_MEANWHILE,
     )
 }
 """All metrics by name, in the order in which help lists them."""

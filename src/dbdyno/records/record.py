@@ -29,6 +29,7 @@ from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.capacity import Capacity, TriedRate
 from dbdyno.records.load_words import StatementAnswers, StatementCosts
+from dbdyno.records.meanwhile import ActMeanwhile
 from dbdyno.records.reset import Reset
 from dbdyno.study.soak import Act
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose, Variant
@@ -407,7 +408,8 @@ class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
     one that was `counted` in place of timed, that rested, or that ended in an act, whose `recovery` it has.
     `clients` is their number where it is the phase's own. `load_hosts` are where the load came from, where
-    that were other hosts. One that was a step of the search for a capacity has what it `tried`."""
+    that were other hosts. One that was a step of the search for a capacity has what it `tried`, and one with
+    acts beside its load what was done `meanwhile`."""
 
     name: str
     tally: StoredTally | None = None
@@ -421,6 +423,7 @@ class PhaseRecord(Frozen):
     recovery: Recovery | None = absent(None)
     load_hosts: tuple[LoadHost, ...] = absent(())
     tried: TriedRate | None = absent(None)
+    meanwhile: tuple[ActMeanwhile, ...] = absent(())
 
     @model_validator(mode="before")
     @classmethod

@@ -124,8 +124,8 @@ class Catalogue:
     a study brings. `files` says which files a study names; without it, none are read. `recorded` reads what a
     recording says of itself, and raises UserError for a file that is none. Those of `networked` can be loaded
     from another host, and in clusters of those of `each_writes` all nodes take writes. Those of
-    `ends_statements` end one for its time. A `lone` study may have no factors, because its run is held
-    against another.
+    `ends_statements` end one for its time. Those of `sessions` take others beside the load's. A `lone` study
+    may have no factors, because its run is held against another.
     """
 
     engines: Set[str]
@@ -146,6 +146,7 @@ class Catalogue:
     networked: Set[str] = frozenset()
     each_writes: Set[str] = frozenset()
     ends_statements: Set[str] = frozenset()
+    sessions: Set[str] = frozenset()
     beside: BesideCheck | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:

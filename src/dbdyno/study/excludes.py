@@ -134,6 +134,32 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         "the length of a step belongs to the promise", "leave --budget out, and give --blocks"
     ),
     **_each(
+        "[[meanwhile]]",
+        (
+            "[driver]",
+            "[restarts]",
+            "[soak]",
+            "[search]",
+            SEARCH,
+            REPLAY,
+            STATEMENTS,
+            MACHINE,
+            PLATFORM,
+            DURABLE,
+        ),
+        "acts beside a load come once in each, at their moment",
+        "leave it out, or ask it in a study of its own",
+    ),
+    **_each(
+        "[[meanwhile]]",
+        ("slice", "workload.schedule", "goal.promise", "goal.counted", "dyno soak", "dyno profile"),
+        "one load in one piece shows what becomes of it",
+        "leave it out",
+    ),
+    ("[[meanwhile]]", "--budget"): ExclusionReason(
+        "the length of a load belongs to its acts", "leave --budget out, and give --blocks"
+    ),
+    **_each(
         REPLAY,
         (
             f"workload.{key}"
@@ -203,6 +229,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     **{
         (RUNNING, other): ExclusionReason(why, "leave it out, or name an installation as the engine")
         for other, why in {
+            "[[meanwhile]]": "what it changes would stay",
             "[application]": "an application in front of it would be the server's own",
             "front.kind": "what stands in front of it is not Dyno's",
             "[driver]": "a load comes from this host",

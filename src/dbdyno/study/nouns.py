@@ -27,7 +27,7 @@ from dbdyno.frozen import (
     listed,
 )
 from dbdyno.study.files import StudyFile
-from dbdyno.study.soak import Soak
+from dbdyno.study.soak import Meanwhile, Soak
 
 SIZE_LETTERS = "KMGT"
 
@@ -476,12 +476,12 @@ class Study(Frozen):
     as many as suit a budget. `variants` is only for `list`, whose factors are what its variants set, and for
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
     was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
-    where they are not known. Engines are restarted beside the blocks as `restarts` says. An `application`
-    takes the load in the place of the server beneath; `fronts` are programs of the user's, by name, that a
-    level can put there. `data` are used in the place of those
-    that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
-    takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the engine
-    is a URL, `server` says how that server is treated; else it is None. An hour of its host costs
+    where they are not known. Engines are restarted beside the blocks as `restarts` says; `meanwhile` are acts
+    beside the load of each trial. An `application` takes the load in the place of the server beneath;
+    `fronts` are programs of the user's, by name, that a level can put there. `data` are used in the place of
+    those that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other
+    engine takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the
+    engine is a URL, `server` says how that server is treated; else it is None. An hour of its host costs
     `price_per_hour`, in whatever money."""
 
     title: str
@@ -506,6 +506,7 @@ class Study(Frozen):
     factors: tuple[Factor, ...]
     variants: tuple[ListedVariant, ...] = ()
     restarts: Restarts | None = absent(None)
+    meanwhile: tuple[Meanwhile, ...] = absent(())
     goal: Goal = Goal()
     search: Search | None = absent(None)
     soak: Soak | None = absent(None)

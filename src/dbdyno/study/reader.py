@@ -16,6 +16,7 @@ from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of_design
 from dbdyno.study.differences import read_files
 from dbdyno.study.document import Place, UnreadableStudy, parse_document, read_bytes
 from dbdyno.study.files import folder_of
+from dbdyno.study.meanwhile import read_meanwhile
 from dbdyno.study.nouns import (
     BASELINE,
     CAPACITY,
@@ -131,14 +132,13 @@ class _Reader(SectionReader):
         self.judge_doubted(settings, factors, variants)
         head = read_platforms(self, head, factors, settings)
         goal, soak = self.goal(), read_soak(self, workload)
-        search = read_search(self, head["design"], factors)
-        restarts = self.restarts(goal)
+        search, restarts = read_search(self, head["design"], factors), self.restarts(goal)
         require_nodes(self, restarts, workload, factors, settings)
         require_machine(self, restarts, factors, settings)
         application, fronts = read_application(self, workload), read_fronts(self, factors, settings)
-        driver = read_driver(self, workload, factors)
         server, upgraded = read_server(self, factors, settings), read_upgraded(self, factors)
-        data = read_data(self, self.folder, workload, factors)
+        driver, data = read_driver(self, workload, factors), read_data(self, self.folder, workload, factors)
+        meanwhile = read_meanwhile(self, workload, factors, settings, goal)
         self.timed(goal, workload)
         price = self.section(HOST) if self.at(("host",)) is not None else {}
         self.fraction(head["design"], factors)
@@ -161,6 +161,7 @@ class _Reader(SectionReader):
             factors=factors,
             variants=variants,
             restarts=restarts,
+            meanwhile=meanwhile,
             goal=goal,
             search=search,
             soak=soak,

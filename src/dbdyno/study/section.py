@@ -193,8 +193,8 @@ class SectionReader:
     def level(self, name: str, value: Any, path: Place) -> Level | None:
         """One level of the factor `name`, or None when there is a mistake in it."""
         layer, _, knob = name.partition(".")
-        if value == "" and layer == "schema":
-            # What a variant has without the index.
+        if value == "" and layer in ("schema", "meanwhile"):
+            # What a variant has without the index, or with nothing done beside its load.
             return "none"
         try:
             if name == ENGINE_FACTOR:

@@ -1,11 +1,13 @@
 """What a soak asks of a setup: how many clients, for how long, what disturbs them, and how it ends; and the
-acts that end an engine on purpose, so that it has to come back."""
+acts that end an engine on purpose, so that it has to come back. Beside these, what is done while a load goes
+on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from dbdyno.frozen import Frozen, absent
+from dbdyno.frozen import Frozen, Level, absent, level_text
 
 
 class Act(StrEnum):
@@ -56,6 +58,43 @@ OF_CLUSTER = frozenset({Act.NODE_KILL, Act.NODE_PAUSE, Act.NODE_CUT, Act.NODE_EM
 """Acts on the nodes of a cluster."""
 OF_SOAKS = frozenset({Act.STOP, Act.KILL, Act.CUT, Act.TEAR})
 """Acts that a soak may end with."""
+
+
+OF_MEANWHILE = frozenset({"act_s", "dip_depth", "dip_s", "dip_lost_s", "dip_p99_ms"})
+"""Metrics that a trial has only where something is done beside its load."""
+NO_ACT = "none"
+"""The level of an act beside the load under which nothing is done; a study writes an empty text for it."""
+
+
+class Meanwhile(Frozen):
+    """What is done beside the load of each trial, `at_s` after its measured part began: the statements of
+    `sql`, in a session of their own, or a `command`, which no shell reads. In a command `${host}`, `${port}`,
+    `${socket}`, `${user}`, `${password_file}` and `${database}` stand for where the server is, and
+    `${folder}` for a folder that goes with the trial."""
+
+    name: str
+    at_s: float
+    sql: str = absent("")
+    command: str = absent("")
+
+    @property
+    def factor(self) -> str:
+        """What it is called where it varies."""
+        return f"meanwhile.{self.name}"
+
+    @property
+    def text(self) -> str:
+        return self.sql or self.command
+
+    def given(self, text: str) -> Meanwhile:
+        """The same with another statement, or another command."""
+        return self.but(sql=text) if self.sql else self.but(command=text)
+
+
+def acts_with(acts: Iterable[Meanwhile], levels: Mapping[str, Level]) -> tuple[Meanwhile, ...]:
+    """What of the acts of a study is done where a variant has these levels, fixed ones included."""
+    texts = {act: level_text(levels.get(act.factor, act.text)) for act in acts}
+    return tuple(act.given(text) for act, text in texts.items() if text != NO_ACT)
 
 
 GROWTH_LEAST_S = 60.0

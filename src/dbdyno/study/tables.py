@@ -51,7 +51,7 @@ from dbdyno.study.nouns import (
     Workload,
 )
 from dbdyno.study.ranges import Scale
-from dbdyno.study.soak import OF_SOAKS, Act, Disturbance, Soak
+from dbdyno.study.soak import OF_SOAKS, Act, Disturbance, Meanwhile, Soak
 
 RESTARTS_MAX = 10_000
 CLIENTS_MAX = 100_000
@@ -356,6 +356,25 @@ GOAL = StudySection(
     ),
     noun=Goal,
 )  # fmt: skip
+BEFORE_ACT_LEAST_S = 5.0
+"""Of fewer seconds nobody can say how they scatter."""
+MEANWHILE = StudySection(
+    "meanwhile",
+    (
+        Key("name", grammars.WORD, "What it is called. Levels of `meanwhile.NAME` take its text's place.",
+            "An empty one does nothing.", "name", missing=lambda _: 'write name = "alter"'),
+        Key("at", duration(BEFORE_ACT_LEAST_S), "When it begins, after the measured part of each load.",
+            "The seconds before the first act are what the dip is held against.", "at_s",
+            missing=lambda _: 'write at = "10s"'),
+        Key("sql", grammars.ONE_TEXT, "Statements, with `;` between them, in a session of their own.",
+            field="sql"),
+        Key("command", grammars.ONE_TEXT, "Or a command; no shell reads it.",
+            "See [meanwhile](../guides/meanwhile.md).", "command"),
+    ),
+    "What is done beside the load of each trial: a schema change, a backup.",
+    Meanwhile,
+    {"required": ["name", "at"]},
+)  # fmt: skip
 SOAK = StudySection(
     "soak",
     (
@@ -412,6 +431,10 @@ def _data(catalogue: Catalogue) -> Schema:
 
 def _of_fronts(catalogue: Catalogue) -> Schema:
     return {"type": "object", "additionalProperties": FRONT.schema(catalogue)}
+
+
+def _meanwhile(catalogue: Catalogue) -> Schema:
+    return {"type": "array", "items": MEANWHILE.schema(catalogue)}
 
 
 def _workload(catalogue: Catalogue) -> Schema:
@@ -496,6 +519,7 @@ STUDY = StudySection(
         Key("variants", structured(_variants)),
         Key("search", structured(SEARCH.schema)),
         Key("restarts", structured(RESTARTS.schema)),
+        Key("meanwhile", structured(_meanwhile)),
         Key("goal", structured(GOAL.schema)),
         Key("soak", structured(SOAK.schema)),
         Key("host", structured(HOST.schema)),

@@ -63,7 +63,8 @@ class Phase(Frozen):
     stop after the load, anything else in its midst. With a `ledger` nothing is measured: each transaction is
     written down as soon as its client is told, and looked for afterwards. An `optional` act that cannot be
     done on this host is left out, with the reason, and the trial goes on. One that `tries_rate` is a step of
-    the search for a capacity: its `rate_per_s` is chosen when it begins.
+    the search for a capacity: its `rate_per_s` is chosen when it begins. One with `acts` has those of its
+    study beside its load.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Phase(Frozen):
     optional: bool = False
     tries_rate: bool = False
     rate_per_s: float | None = None
+    acts: bool = False
 
     @property
     def cuts_power(self) -> bool:
@@ -131,12 +133,15 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
     tried = study.goal.rates if study.goal.promise else 0
     # A rate is tried in one piece, so that a queue which grows is seen to grow.
     beside = study.arrangement is Arrangement.SIDE_BY_SIDE and not tried
+    slices = _slices(load.duration_s, study.slice_s or SLICE_S) if beside else None
     measured = Phase(
         name="load",
         ramp_s=load.ramp_s,
         warmup_s=load.warmup_s,
         duration_s=load.duration_s,
-        slices=_slices(load.duration_s, study.slice_s or SLICE_S) if beside else None,
+        # One whole, behind a warm-up whose end is known: the acts beside it count from there.
+        slices=1 if study.meanwhile else slices,
+        acts=bool(study.meanwhile),
     )
     settled_s = min(load.warmup_s, SETTLED_SHARE * load.duration_s)
     rates = (

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dbdyno.records.binary import CodeBeside
     from dbdyno.records.capacity import Capacity, TriedRate
     from dbdyno.records.load_words import StatementAnswers, StatementCosts
+    from dbdyno.records.meanwhile import ActMeanwhile
     from dbdyno.records.record import Check, Evidence, Filled, Guested, Plans, Platform, Recovery, Watched
     from dbdyno.study.trials import Phase, Trial
     from dbdyno.trial.acts.endings import Acted
@@ -211,6 +212,18 @@ class Draft:
     def seen(self, watched: Watched | None, guests: Sequence[Guested]) -> None:
         """What the server held in the phase, and who was there beside the load."""
         self._note(watched=watched, guests=tuple(guests))
+
+    def acted_beside(self, acts: tuple[ActMeanwhile, ...]) -> None:
+        """What was done beside the phase's load. An act that failed is the variant's fault, because its
+        levels asked for it."""
+        self._note(meanwhile=acts)
+        failed = [f"{act.name}: {act.fault}" for act in acts if act.fault]
+        if failed and not self.failed:
+            self._outcome, self._cause = (
+                Outcome.FAILED,
+                f"what was done beside the load failed: {'; '.join(failed)}",
+            )
+            self._remedy = "mend the statement or the command under [[meanwhile]], or its level"
 
     def driven(self, running: Running, observation: Observation) -> Observation:
         """The phase's load, or its rest, is over. Raises ServerFailed when the server did not live through

@@ -46,6 +46,7 @@ MARIADB = Engine(
     cluster=cluster,
     statement_timeout="SET SESSION max_statement_time = {s}",
     meter=facts.METER,
+    locks=facts.LOCKS,
     indexes=IndexWords(
         found="SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics"
         " WHERE table_schema = DATABASE() AND LOWER(index_name) = LOWER('{name}')",

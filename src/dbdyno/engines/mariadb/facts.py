@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.engines import facts
-from dbdyno.engines.engine import Ask, StatementMeter
+from dbdyno.engines.engine import Ask, LockViews, StatementMeter
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     SCHEMA_OF_MYSQL,
@@ -355,6 +355,31 @@ WAITS_SQL = (
 
 def waits(ask: Ask) -> dict[str, float]:
     return numbers(ask(WAITS_SQL))
+
+
+OWN_SESSION, END_SESSION = "SELECT CONNECTION_ID()", "KILL {session}"
+LOCKS = LockViews(
+    own=OWN_SESSION,
+    end=END_SESSION,
+    # A metadata lock's holder stands in no view of a server as it is installed. What waits for a lock that a
+    # transaction holds came after that; others wait for the act that changes their table.
+    blocked="SELECT r.trx_mysql_thread_id, r.trx_query, b.trx_mysql_thread_id,"
+    " COALESCE(b.trx_query, 'a transaction without a statement now'), 'row lock', 0"
+    " FROM information_schema.innodb_lock_waits x"
+    " JOIN information_schema.innodb_trx r ON r.trx_id = x.requesting_trx_id"
+    " JOIN information_schema.innodb_trx b ON b.trx_id = x.blocking_trx_id"
+    " UNION ALL SELECT w.id, w.info, b.trx_mysql_thread_id,"
+    " COALESCE(b.trx_query, 'a transaction without a statement now'), 'metadata lock', 1"
+    " FROM information_schema.processlist w JOIN information_schema.innodb_trx b"
+    " ON b.trx_mysql_thread_id <> w.id AND b.trx_started <= NOW() - INTERVAL w.time SECOND"
+    " WHERE w.state LIKE 'Waiting for table metadata lock%' AND w.id IN ({acts})"
+    " UNION ALL SELECT w.id, w.info, b.id, b.info, 'metadata lock', 1"
+    " FROM information_schema.processlist w JOIN information_schema.processlist b"
+    " ON b.id IN ({acts}) AND b.command <> 'Sleep' AND b.id <> w.id"
+    " AND (b.state LIKE 'Waiting for table metadata lock%' OR b.info LIKE 'ALTER%' OR b.info LIKE 'CREATE%'"
+    " OR b.info LIKE 'OPTIMIZE%' OR b.info LIKE 'DROP%' OR b.info LIKE 'LOCK%')"
+    " WHERE w.state LIKE 'Waiting for table metadata lock%' AND w.id NOT IN ({acts})",
+)
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

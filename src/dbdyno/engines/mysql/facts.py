@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.engines import facts
-from dbdyno.engines.engine import Ask
+from dbdyno.engines.engine import Ask, LockViews
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     SCHEMA_OF_MYSQL,
@@ -150,6 +150,18 @@ WAITS_SQL = (
 
 def waits(ask: Ask) -> dict[str, float]:
     return numbers(ask(WAITS_SQL))
+
+
+LOCKS = LockViews(
+    own=mariadb.OWN_SESSION,
+    end=mariadb.END_SESSION,
+    blocked="SELECT x.waiting_pid, x.waiting_query, x.blocking_pid, COALESCE(x.blocking_query,"
+    " 'a transaction without a statement now'), 'row lock', 0 FROM sys.innodb_lock_waits x"
+    " UNION ALL SELECT x.waiting_pid, x.waiting_query, x.blocking_pid, COALESCE(t.processlist_info,"
+    " 'a transaction without a statement now'), CONCAT('metadata lock: ', x.waiting_lock_type), 0"
+    " FROM sys.schema_table_lock_waits x JOIN performance_schema.threads t"
+    " ON t.processlist_id = x.blocking_pid WHERE x.waiting_pid <> x.blocking_pid",
+)
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

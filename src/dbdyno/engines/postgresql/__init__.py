@@ -33,6 +33,7 @@ POSTGRESQL = Engine(
     cluster=cluster,
     statement_timeout="SET statement_timeout = {ms}",
     meter=facts.METER,
+    locks=facts.LOCKS,
     indexes=IndexWords(
         found="SELECT COUNT(*) FROM pg_indexes WHERE LOWER(indexname) = LOWER('{name}')",
         size="SELECT pg_database_size(current_database())",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.engines import facts
-from dbdyno.engines.engine import Ask, StatementMeter
+from dbdyno.engines.engine import Ask, LockViews, StatementMeter
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     ComparedBy,
@@ -342,6 +342,20 @@ WAITS_SQL = (
 
 def waits(ask: Ask) -> dict[str, float]:
     return numbers(ask(WAITS_SQL))
+
+
+LOCKS = LockViews(
+    own="SELECT pg_backend_pid()",
+    end="SELECT pg_terminate_backend({session})",
+    # Of many that wait some are looked at, because each look stops the lock manager.
+    blocked="SELECT w.pid, w.query, b.pid,"
+    " CASE WHEN b.state = 'active' THEN b.query ELSE b.state || ', last: ' || b.query END,"
+    " COALESCE((SELECT l.mode || ' on ' || COALESCE(l.relation::regclass::text, l.locktype) FROM pg_locks l"
+    " WHERE l.pid = w.pid AND NOT l.granted LIMIT 1), 'a lock'), 0"
+    " FROM (SELECT pid, query FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    " ORDER BY query_start LIMIT 20) w"
+    " CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS p(pid) JOIN pg_stat_activity b ON b.pid = p.pid",
+)
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

@@ -67,6 +67,48 @@ def frame(
     )
 
 
+BESIDE_HEIGHT, SHADE = 220, 0.14
+"""A frame that stands alone is higher. A shade that lies on another one is still seen."""
+
+
+def beside_load(names: Sequence[str], rows: Rows, spans: Rows) -> Spec:
+    """The throughput of each variant over the seconds of its load, and a shade in its colour from when to
+    when something was done beside it. A row has lists of its `second` and `value`."""
+    colours = alt.Scale(domain=list(names), range=[REFERENCE, *LINES][: len(names)])
+    legend = legend_of_lines(names, "top") if names[1:] else None
+    seconds = alt.Axis(title="second of the load", tickCount=8, grid=False, format="d")
+    shades = (
+        alt.Chart(data(spans))
+        .mark_rect(opacity=SHADE)
+        .encode(
+            x=alt.X("from:Q", scale=alt.Scale(nice=False), axis=seconds),
+            x2="to:Q",
+            color=alt.Color("variant:N", scale=colours, legend=None),
+            tooltip=tooltip(variant="variant", act="act", took="took"),
+        )
+    )
+    lines = (
+        alt.Chart(data(rows))
+        .transform_flatten(["second", "value"])
+        .mark_line(strokeWidth=1.6)
+        .encode(
+            x=alt.X("second:Q", axis=seconds),
+            y=alt.Y(
+                "value:Q", axis=alt.Axis(title="per second", tickCount=5, format="~s", labelExpr=COUNT_LABELS)
+            ),
+            color=alt.Color("variant:N", scale=colours, legend=legend),
+            tooltip=tooltip(variant="variant", second="second", value="per second"),
+        )
+    )
+    return spec(
+        alt.layer(shades, lines).properties(
+            width="container",
+            height=BESIDE_HEIGHT,
+            description="Throughput second by second, with what was done beside the load",
+        )
+    )
+
+
 SMALL, HEIGHT, COLUMNS = 250, 96, 3
 
 

@@ -45,6 +45,7 @@ from dbdyno.host.volumes import power
 from dbdyno.host.volumes.power import PageInFlight, pages_in_flight
 from dbdyno.host.volumes.volume import Volume
 from dbdyno.layers.setup import Running, Setup
+from dbdyno.records.meanwhile import windows_to_full
 from dbdyno.records.record import Check, Recovery
 from dbdyno.study.nouns import KEEPS_LEDGER
 from dbdyno.study.soak import CLEANLY, Act
@@ -181,8 +182,6 @@ LOOK_S = 0.01
 BEGINS_S = 120.0
 """How long a load may take to its first transaction: connecting, and the first pages from a cold disk."""
 WINDOW_S = 0.1
-FULL_SHARE = 0.9
-"""Of the speed before an act, what counts as full speed after it."""
 WINDOWS_LEAST = 6
 NS = 1_000_000_000
 
@@ -302,9 +301,7 @@ def full_speed_s(counts: Sequence[int], before_per_s: float) -> float | None:
     them where none was. None where one of the two loads was too short to tell."""
     if not counts or not before_per_s:
         return None
-    full = FULL_SHARE * before_per_s * WINDOW_S
-    reached = next((window for window, count in enumerate(counts, 1) if count >= full), len(counts))
-    return round(reached * WINDOW_S, 3)
+    return round((windows_to_full(counts, before_per_s * WINDOW_S) or len(counts)) * WINDOW_S, 3)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,177 @@
+"""What is done beside a load, on real servers: statements, commands, what fails, what is not done in time."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.errors import UserError
+from dbdyno.host.journal import open_journal
+from dbdyno.records.record import Outcome, Record
+from dbdyno.run import run_trial
+from dbdyno.study import Factor
+from dbdyno.study.soak import Meanwhile
+from dbdyno.study.trials import Trial, Variant, phases_of
+from dbdyno.trial.acts import meanwhile
+from dbdyno.trial.acts.meanwhile import place_of_server, shortened, statements_of
+from tests.trials import bench_of, study_of
+
+SECONDS = 4.0
+Carry = Callable[..., Record]
+
+
+@pytest.fixture
+def carried(homes_with_data: Path) -> Carry:
+    """A trial of an engine with these acts beside a short load."""
+
+    def carry_out(engine: str, *acts: Meanwhile, levels: dict[str, str] | None = None) -> Record:
+        study = study_of(engine, {})
+        study = study.but(
+            workload=study.workload.but(duration_s=SECONDS),
+            meanwhile=acts,
+            factors=tuple(Factor(name=name, levels=(level,)) for name, level in (levels or {}).items()),
+        )
+        variant = Variant(name="baseline", levels=dict(levels or {}))
+        trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
+        with open_journal() as journal:
+            return run_trial(trial, bench_of(study, journal))
+
+    return carry_out
+
+
+def sql(text: str, name: str = "act", at_s: float = 1.0) -> Meanwhile:
+    return Meanwhile(name=name, at_s=at_s, sql=text)
+
+
+def test_statements_are_split_where_no_quote_holds_the_semicolon() -> None:
+    assert statements_of("BEGIN; SELECT ';' ;; SELECT \"a;b\", `c;d`; ") == [
+        "BEGIN",
+        "SELECT ';'",
+        'SELECT "a;b", `c;d`',
+    ]
+    assert shortened("UPDATE a SET b = 5\n WHERE c = 'x'") == "UPDATE a SET b = ? WHERE c = ?"
+
+
+def test_a_server_is_found_by_its_socket_or_its_port() -> None:
+    assert place_of_server("postgresql://dyno@localhost/db?socket=/run/x/.s.PGSQL.5432") == {
+        "host": "/run/x",
+        "port": "5432",
+        "socket": "/run/x/.s.PGSQL.5432",
+        "user": "dyno",
+        "database": "db",
+    }
+    assert place_of_server("mysql://dyno@localhost/db?socket=/run/x/m.sock") == {
+        "host": "localhost",
+        "socket": "/run/x/m.sock",
+        "user": "dyno",
+        "database": "db",
+    }
+    assert place_of_server("mysql://dyno@10.0.0.1:3307/db")["port"] == "3307"
+    assert place_of_server("sqlite:///data/file.db")["database"] == "/data/file.db"
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("engine", ["postgresql", "mariadb"])
+def test_a_statement_begins_at_its_moment_and_is_told_with_who_waited(carried: Carry, engine: str) -> None:
+    lock = sql(
+        "BEGIN; UPDATE pgbench_branches SET bbalance = bbalance; SELECT SLEEP(1.5); COMMIT"
+        if engine == "mariadb"
+        else "BEGIN; UPDATE pgbench_branches SET bbalance = bbalance; SELECT pg_sleep(1.5); COMMIT",
+        "hold",
+    )
+    record = carried(engine, lock)
+    assert record.outcome is Outcome.MEASURED, record.cause
+    [phase] = record.phases
+    [act] = phase.meanwhile
+    assert act.done and not act.fault
+    assert act.began_s is not None and 1.0 <= act.began_s < SECONDS
+    assert act.took_s >= 1.5
+    assert any(one.blocker == "hold" and one.sessions for one in act.blocked), act.blocked
+
+
+@pytest.mark.engine
+def test_what_is_not_done_when_the_load_ends_is_ended_and_told_as_at_least(carried: Carry) -> None:
+    record = carried("postgresql", sql("SELECT pg_sleep(60)"), sql("SELECT 1", "later", 2.0))
+    assert record.outcome is Outcome.MEASURED, record.cause
+    slow, later = record.phases[0].meanwhile
+    assert not slow.done and not slow.fault and 1.0 < slow.took_s < 60.0
+    assert later.done
+    assert record.tally is not None and record.tally.duration_s == pytest.approx(SECONDS, abs=1.0)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (sql("CREATE INDEX i ON nowhere (a)"), "nowhere"),
+        (Meanwhile(name="act", at_s=1.0, command="sh -c 'echo no disk >&2; exit 3'"), "exit code 3: no disk"),
+    ],
+)
+def test_what_fails_is_the_outcome_of_its_variant(carried: Carry, act: Meanwhile, told: str) -> None:
+    record = carried("postgresql", act)
+    assert record.outcome is Outcome.FAILED
+    assert told in record.cause and record.remedy
+    assert record.phases[0].tally is not None, "the load went on all the same"
+
+
+@pytest.mark.engine
+def test_a_level_takes_the_place_of_the_text_and_the_next_trial_begins_anew(carried: Carry) -> None:
+    act = sql("SELECT 1")
+    index = {"meanwhile.act": "CREATE INDEX i ON pgbench_accounts (abalance)"}
+    for _ in range(2):
+        # The second one would fail where the first one's index was still there.
+        record = carried("postgresql", act, levels=index)
+        assert record.outcome is Outcome.MEASURED, record.cause
+        assert record.phases[0].meanwhile[0].text == index["meanwhile.act"]
+    assert carried("postgresql", act, levels={"meanwhile.act": "none"}).phases[0].meanwhile == ()
+
+
+WRITES = "import os; open('made', 'wb').write(os.urandom(1 << 20)); os.sync(); sum(range(3_000_000))"
+
+
+@pytest.mark.engine
+def test_a_command_knows_the_server_and_is_told_with_what_it_took(carried: Carry, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    told.touch()
+    python = shlex.quote(sys.executable)
+    place = "${host} ${port} ${socket} ${user} ${database} ${folder} ${password_file}"
+    script = f"{python} -c {shlex.quote(WRITES)} {place}"
+    record = carried("postgresql", Meanwhile(name="backup", at_s=1.0, command=script))
+    assert record.outcome is Outcome.MEASURED, record.cause
+    [act] = record.phases[0].meanwhile
+    assert act.done
+    assert act.cpu_s is not None and act.cpu_s > 0.0
+    assert act.written_bytes is not None and act.written_bytes >= 1 << 20
+
+
+@pytest.mark.engine
+def test_a_command_that_never_ends_goes_with_all_that_it_started(
+    carried: Carry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meanwhile, "TERM_S", 0.2)
+    seconds = f"6{os.getpid()}.25"
+    stubborn = f"sh -c 'trap \"\" TERM; sleep {seconds} & sleep {seconds}'"
+    record = carried("postgresql", Meanwhile(name="stuck", at_s=1.0, command=stubborn))
+    assert record.outcome is Outcome.MEASURED, record.cause
+    [act] = record.phases[0].meanwhile
+    assert not act.done and act.took_s > 1.0
+    left = [one for one in psutil.process_iter(["cmdline"]) if seconds in (one.info["cmdline"] or [])]
+    for _ in range(50):
+        left = [one for one in left if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+        if not left:
+            break
+        time.sleep(0.1)
+    assert not left
+
+
+def test_a_name_that_stands_for_nothing_is_told() -> None:
+    with pytest.raises(UserError) as wrong:
+        meanwhile._words("pg_dump ${hots}", {"host": "x"})
+    assert "[[meanwhile]]" in wrong.value.message
