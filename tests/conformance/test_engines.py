@@ -359,6 +359,16 @@ def test_no_server_listens_on_the_network(up: Bench) -> None:
     assert psutil.Process(up.servers[0].process_ids[0]).net_connections(kind="inet") == []
 
 
+def test_a_server_that_nobody_gave_a_key_looks_for_none(up: Bench) -> None:
+    """Keys are primes that are found by chance, so starts would differ by what that took."""
+    with_processes(up)
+    keys = [path.name for path in up.data.rglob("*") if path.suffix in (".pem", ".key", ".crt")]
+    assert keys == []
+    if up.servers[0].url.startswith("mysql:"):
+        [[_, valid_until]] = up.ask(up.servers[0])("SHOW STATUS LIKE 'Ssl_server_not_after'")
+        assert valid_until == ""
+
+
 def test_a_launch_reaches_the_server_whose_death_is_noticed(bench: Bench) -> None:
     with_processes(bench)
     bench.initialise()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from pathlib import Path
@@ -29,6 +30,11 @@ def test_what_is_gone_is_told_from_what_is_hidden() -> None:
     with pytest.raises(UnreadableFile, match="/proc/self cannot be read: Is a directory") as hidden:
         kernel_files.text("/proc/self")
     assert not isinstance(hidden.value, Gone)
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.ENXIO])
+def test_what_goes_while_it_is_read_is_gone(number: int) -> None:
+    assert isinstance(kernel_files.refused("/sys/block/loop0", OSError(number, os.strerror(number))), Gone)
 
 
 def test_an_empty_file_hides_what_is_never_empty(tmp_path: Path) -> None:

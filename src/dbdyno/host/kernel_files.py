@@ -87,12 +87,18 @@ def link(path: str | Path) -> str:
         raise refused(path, error) from None
 
 
+def is_gone(error: OSError) -> bool:
+    """Whether the process or device of a file is no longer there. While it goes, its files are there and say
+    ENODEV or ENXIO of a device, ESRCH of a process."""
+    return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO, errno.ESRCH)
+
+
 def refused(path: str | Path, error: OSError) -> UnreadableFile:
     """What an error says of a file of the kernel's. Raises the error itself where a limit of this
     process is its cause."""
     if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
         raise error
-    if isinstance(error, FileNotFoundError | ProcessLookupError | NotADirectoryError):
+    if is_gone(error):
         return Gone(f"there is no {path}", "look whether /proc and /sys are mounted and whole here")
     said = f"{path} cannot be read: {error.strerror or error}"
     if isinstance(error, PermissionError):

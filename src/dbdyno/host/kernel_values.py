@@ -187,11 +187,17 @@ def _put_back(entry: Mapping[str, Any]) -> None:
 
 def _restore(entry: Mapping[str, Any], path: Path) -> None:
     before = str(entry["before"])
-    if not path.exists() or (now := read(path)) == before:
+    try:
+        if (now := read(path)) == before:
+            return
+        is_own = _device(path) == entry.get("device", _device(path))
+        if is_own or _is_nobodys_loop(path) or (_is_loop(path) and now == entry.get("value")):
+            _write(path, before)
+    except kernel_files.Gone:
         return
-    is_own = _device(path) == entry.get("device", _device(path))
-    if is_own or _is_nobodys_loop(path) or (_is_loop(path) and now == entry.get("value")):
-        _write(path, before)
+    except OSError as error:
+        if not kernel_files.is_gone(error):
+            raise
 
 
 def _disk(path: Path) -> Path | None:

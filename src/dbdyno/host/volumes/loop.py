@@ -202,8 +202,12 @@ def _detach(entry: Mapping[str, Any]) -> None:
     """Detaches a device that still carries Dyno's own file; one that serves somebody else is left alone."""
     device = Path(entry["device"])
     held = Path("/sys/block") / device.name / "loop" / "backing_file"
+    try:
+        backing = kernel_files.text(held)
+    except kernel_files.Gone:
+        return
     # A file that was removed since is shown with a mark behind its name.
-    if not held.exists() or kernel_files.text(held).removesuffix(" (deleted)") != entry["backing"]:
+    if backing.removesuffix(" (deleted)") != entry["backing"]:
         return
     descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
     try:
