@@ -42,8 +42,8 @@ WITHOUT_KEYS = (
     "--loose-sha256-password-auto-generate-rsa-keys=OFF",
     "--loose-caching-sha2-password-auto-generate-rsa-keys=OFF",
 )
-"""Data to which nobody gave keys would get four pairs of them at the first start, each from primes that are found
-by chance. Clients are on a socket, where no key is asked for."""
+"""Data to which nobody gave keys would get four pairs of them at the first start, each from primes that are
+found by chance. Clients are on a socket, where no key is asked for."""
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
