@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import registry
-from dbdyno.engines.upgrade import is_older, not_taken_over
+from dbdyno.engines.upgrade import is_older, not_taken_over, step_before
 from dbdyno.obtain.installation import Installation
 
 
@@ -31,6 +31,23 @@ def _installation(engine: str, version: str) -> Installation:
 def test_a_version_of_an_earlier_series_is_older(engine: str, version: str, other: str, older: bool) -> None:
     assert is_older(registry.engine(engine), version, other) is older
     assert not is_older(registry.engine(engine), other, version)
+
+
+@pytest.mark.parametrize(
+    ("engine", "versions", "before"),
+    [
+        ("mysql", ("8.0.40", "8.4.3", "9.7.4"), (None, "8.0.40", "8.4.3")),
+        ("postgresql", ("13.23", "18.4", "15.18", "15.2"), (None, "15.18", "13.23", "13.23")),
+        ("postgresql", ("15.2", "15.18"), (None, "15.2")),
+        ("sqlite", ("3.40.1", "3.46.1", "3.53.4"), (None, "3.40.1", "3.40.1")),
+    ],
+)
+def test_data_go_through_each_series_that_a_study_names(
+    engine: str, versions: tuple[str, ...], before: tuple[str | None, ...]
+) -> None:
+    first, *later = each = [_installation(engine, version) for version in versions]
+    found = [step_before(registry.engine(engine), one, first, each).version for one in later]
+    assert found == [*before[1:]]
 
 
 def test_another_product_takes_nothing_over() -> None:

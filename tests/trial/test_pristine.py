@@ -12,6 +12,7 @@ import pytest
 
 from dbdyno.driver.job import Job
 from dbdyno.engines import registry
+from dbdyno.errors import DynoError
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host import cache, paths
 from dbdyno.host.journal import open_journal
@@ -146,24 +147,49 @@ def test_a_level_runs_on_its_own_engine_or_not_at_all(homes: Path) -> None:
             replace(bench, engines={"sqlite": bench.engines["sqlite"]}).of(later)
 
 
+def data_of_each(levels: tuple[str, ...], upgraded: bool) -> dict[str, Pristine]:
+    """The pristine data of each level of the engine."""
+    first = Reference.of(levels[0])
+    study = with_images(study_of(first.engine, {}, blocks=1), 1).but(engine=first, upgraded=upgraded)
+    study = study.but(factors=(Factor(name=ENGINE_FACTOR, levels=levels),))
+    job = Job(url="", workload="tpcb", options=TPCB, threads=1, clients=1)
+    found: dict[str, Pristine] = {}
+    with open_journal() as journal, journal.scope():
+        bench = replace(bench_of(study, journal), engines=on_engines(study))
+        for trial in make_plan(study, Order(seed=1)).trials:
+            own = bench.of(trial)
+            scratch = paths.cache() / "trials" / f"{upgraded}-{trial.index}"
+            setup = Setup(own.engine, own.installation, scratch, journal, job)
+            found[str(trial.variant.levels[ENGINE_FACTOR])] = pristine_data(setup, own, trial)
+    return found
+
+
+@pytest.mark.engine
+def test_data_go_from_version_to_version_whichever_comes_first(homes_with_engines: Path) -> None:
+    levels = ("postgresql@15", "postgresql@18", "postgresql@17")
+    for level in levels:
+        try:
+            registry.locate(Reference.of(level))
+        except DynoError as missing:
+            pytest.skip(f"{level} cannot be had here: {missing.message}")
+    found = data_of_each(levels, upgraded=True)
+    first, last, between = (found[level] for level in levels)
+    assert first.upgrade is None and between.upgrade is not None and last.upgrade is not None
+    assert last.upgrade.by.startswith(f"{between.upgrade.by}, then from 17.")
+    assert last.upgrade.seconds > between.upgrade.seconds > 0
+    assert first.rows == between.rows == last.rows != ""
+
+
 def test_a_later_version_takes_over_what_the_first_one_made_and_never_mixes_it_with_its_own(
     homes: Path,
 ) -> None:
     other = another_library(homes)
     levels = ("sqlite", f"sqlite:{other}")
-    study = with_images(study_of("sqlite", {}, blocks=1), 1)
-    study = study.but(factors=(Factor(name=ENGINE_FACTOR, levels=levels),))
-    job = Job(url="", workload="tpcb", options=TPCB, threads=1, clients=1)
-    found: dict[tuple[bool, str], Pristine] = {}
-    with open_journal() as journal, journal.scope():
-        for upgraded in (True, False):
-            asked = study.but(upgraded=upgraded)
-            bench = replace(bench_of(asked, journal), engines=on_engines(asked))
-            for trial in make_plan(asked, Order(seed=1)).trials:
-                own = bench.of(trial)
-                scratch = paths.cache() / "trials" / f"{upgraded}-{trial.index}"
-                setup = Setup(own.engine, own.installation, scratch, journal, job)
-                found[upgraded, str(trial.variant.levels[ENGINE_FACTOR])] = pristine_data(setup, own, trial)
+    found = {
+        (upgraded, level): data
+        for upgraded in (True, False)
+        for level, data in data_of_each(levels, upgraded).items()
+    }
     taken, made = found[True, levels[1]], found[False, levels[1]]
     assert taken.upgrade is not None and taken.upgrade.seconds > 0
     assert taken.rows == found[True, levels[0]].rows != ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
@@ -28,6 +28,24 @@ def is_older(engine: Engine, version: str, other: str) -> bool:
     """Whether a version is of a series before that of the other, whose data it does not read."""
     upgrading = engine.upgrading
     return upgrading is not None and upgrading.series(version) < upgrading.series(other)
+
+
+def step_before(
+    engine: Engine, own: Installation, first: Installation, others: Iterable[Installation]
+) -> Installation:
+    """Whose data a version takes over: those of the nearest older one of the others, because a server may
+    refuse data of one before that. The first made the data."""
+    older = (
+        one
+        for one in others
+        if one.engine == engine.name and is_older(engine, one.version, own.version)
+        if is_older(engine, first.version, one.version)
+    )
+    return max(older, key=lambda one: _series(engine, one), default=first)
+
+
+def _series(engine: Engine, one: Installation) -> tuple[int, ...]:
+    return engine.upgrading.series(one.version) if engine.upgrading is not None else ()
 
 
 def not_taken_over(first: Engine, old: Installation, engine: Engine, new: Installation) -> Blocked | None:

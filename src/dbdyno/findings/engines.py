@@ -133,8 +133,10 @@ def _upgrades(found: EnginesCompared) -> Iterator[Element]:
     kinds = {"by": ColumnKind.PHRASE, "took": ColumnKind.PHRASE}
     rows = [(one.level, one.upgraded_by, _seconds(one.upgrade_s)) for one in others if one.upgraded_by]
     yield table(("upgraded", "by", "took"), rows, kinds, dense=True)
-    made = f"{baseline.level} has the first data, and each other version took over a copy of them."
-    took = "The seconds count from the clean stop of the one to that of the other. Copying is left out."
+    made = (
+        f"{baseline.level} has the first data, and each other version took over those of the one before it."
+    )
+    took = "The seconds of all steps count, from one clean stop to the next. Copying is left out."
     several = " There is one number for each copy of the data." if len(others[0].upgrade_s) > 1 else ""
     yield Notes((f"{made} {took}{several}",))
 

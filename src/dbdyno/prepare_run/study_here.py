@@ -17,7 +17,7 @@ from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration, require_settings
 from dbdyno.engines.engine import Engine, Taking
-from dbdyno.engines.upgrade import is_older, not_taken_over
+from dbdyno.engines.upgrade import is_older, not_taken_over, step_before
 from dbdyno.errors import Blocked, DynoError, EngineMissing, Mistake, UserError
 from dbdyno.frozen import Configuration, Frozen, Level, level_text
 from dbdyno.host.cache import Tell
@@ -394,9 +394,12 @@ def _for_all(study: Study, factor: str) -> str:
 
 def _not_taken_over(study: Study, levels: Mapping[str, Level], installation: Installation) -> Blocked | None:
     first = located(study.engine)
-    if not isinstance(first, Installation):
+    if not isinstance(first, Installation) or first.digest == installation.digest:
         return None
-    return not_taken_over(registry.engine(first.engine), first, engine_of(study, levels), installation)
+    engine, found = engine_of(study, levels), map(located, study.engines)
+    here = [one for one in found if isinstance(one, Installation)]
+    before = step_before(engine, installation, first, here)
+    return not_taken_over(registry.engine(before.engine), before, engine, installation)
 
 
 class OlderEngine(Frozen):

@@ -223,11 +223,19 @@ class Bench:
 
     @property
     def taken_from(self) -> OnEngine | None:
-        """Whose data this bench's engine takes over; None where it makes its own."""
-        if not self.study.upgraded:
-            return None
+        """Whose data this bench's engine takes over, which those may have taken over as well; None where it
+        makes its own."""
         first = self.engines.get(self.study.engine.written)
-        return None if first is None or first.installation.digest == self.installation.digest else first
+        if not self.study.upgraded or first is None or first.installation.digest == self.installation.digest:
+            return None
+        # Here, because few studies compare versions.
+        from dbdyno.engines.upgrade import step_before
+
+        by_digest = {one.installation.digest: one for one in self.engines.values()}
+        installations = [one.installation for one in by_digest.values()]
+        return by_digest[
+            step_before(self.engine, self.installation, first.installation, installations).digest
+        ]
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level. Of a server

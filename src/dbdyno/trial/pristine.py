@@ -44,10 +44,18 @@ class Upgrade(Frozen):
     by: str
     seconds: float
 
+    def after(self, before: Upgrade | None, version: str) -> Upgrade:
+        """This step behind those by which data came to the version that it takes them from."""
+        if before is None:
+            return self
+        by = f"{before.by}, then from {version} by {self.by}"
+        return Upgrade(by=by, seconds=round(before.seconds + self.seconds, 3))
+
 
 @dataclass(frozen=True)
 class Takeover:
-    """A setup whose data are taken over: from whom, and with which settings fixed when they were made."""
+    """A setup whose data are taken over: from whom, which is the `first` or a version between, and with which
+    settings fixed when they were made."""
 
     first: OnEngine
     setup: Setup
@@ -60,7 +68,7 @@ class Takeover:
         return {"upgraded": self.setup.engine.name, "installation": self.setup.data_maker.digest}
 
     def carry_out(self, source: Path, data: Path) -> Upgrade:
-        """Puts a copy of the first version's data at `data`, and has them taken over. Raises Blocked where
+        """Puts a copy of the older version's data at `data`, and has them taken over. Raises Blocked where
         they cannot be."""
         old, new = self.first.installation, self.setup.data_maker
         refused = not_taken_over(self.first.engine, old, self.setup.engine, new)
@@ -95,7 +103,8 @@ def _failed(old: Installation, new: Installation, reason: str) -> Blocked:
     return Blocked(
         ENGINE_FACTOR,
         f"{new.engine} {new.version} could not take over the data of {old.version}: {reason}",
-        "take the versions between them one after the other, or let each make its own data",
+        "name a version between them as a further level of `engine`: data then go from one to the next. Or"
+        " let each make its own data",
     )
 
 
@@ -228,7 +237,7 @@ def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
 
 
 def _taken_over(image: int, takeover: Takeover) -> Pristine:
-    """The image of the first version, as this one has taken it over. It counts as made in the time that the
+    """The image of the version before, as this one has taken it over. It counts as made in the time that the
     first one took, so that all versions have as many images."""
     source = _image(image, *_on(takeover.first, takeover.setup, takeover.bench))
     shape = {"from": source.folder.name, **takeover.shape}
@@ -239,7 +248,8 @@ def _taken_over(image: int, takeover: Takeover) -> Pristine:
         note=takeover.bench.journal.note_tree,
     )
     account = json.loads((folder / WHOLE).read_text())
-    upgrade = Upgrade.model_validate(account["upgrade"])
+    step = Upgrade.model_validate(account["upgrade"])
+    upgrade = step.after(source.upgrade, takeover.first.installation.version)
     return replace(source, folder=folder, rows=account["rows"], upgrade=upgrade)
 
 
