@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,43 @@ def test_what_postgresql_counted_is_asked_once_it_is_filled_in(
         said = dyno("load", "run", str(script), "--url", server.url, *LOAD, "--json")
         assert said.returncode == 0, said.stderr
         assert json.loads(said.stdout)["operations"] > 0
+
+
+BATCH = str.maketrans({"\\": "\\\\", "\n": "\\n", "\t": "\\t"})
+"""As the client of MySQL writes a cell of a table that nobody looks at."""
+
+
+@pytest.mark.parametrize("engine", ["mariadb", "mysql"])
+def test_what_performance_schema_counted_is_asked_once_it_is_filled_in(
+    engine: str, homes_with_engines: Path, tmp_path: Path, shelf: Path
+) -> None:
+    """And without that where the server kept a sample with its values."""
+    table = "performance_schema.events_statements_summary_by_digest"
+    named = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'performance_schema'"
+    named += " AND table_name = 'events_statements_summary_by_digest' ORDER BY ordinal_position"
+    with started(engine, {"performance_schema": "ON"}, tmp_path / "server", shelf) as server:
+        assert dyno("load", "prepare", "tpcb", "--url", server.url).returncode == 0
+        rows(server.url, f"TRUNCATE TABLE {table}")
+        assert dyno("load", "run", "tpcb", "--url", server.url, *LOAD).returncode == 0
+        for number in range(60):
+            rows(server.url, f"SELECT COUNT(*) FROM pgbench_history WHERE aid = {number}")
+        told = [[name for [name] in rows(server.url, named)], *rows(server.url, f"SELECT * FROM {table}")]
+        seen, script = homes_with_engines / "seen.tsv", homes_with_engines / "seen.toml"
+        cells = [["NULL" if cell is None else str(cell).translate(BATCH) for cell in row] for row in told]
+        seen.write_text("".join("\t".join(row) + "\n" for row in cells))
+        made = dyno("init", "workload", "--from", str(seen), "-o", str(script), "--json")
+        assert made.returncode == 0, made.stderr
+        drawn = json.loads(made.stdout)
+        taken = {row["digest"]: row for row in drawn["digests"] if row["name"]}
+        prepared = [row for digest, row in taken.items() if digest.startswith("SELECT `abalance`")]
+        assert len(prepared) == (engine == "mysql"), "MariaDB counts no prepared statements there"
+        assert all(row["count"] > 100 and row["took_s"] > 0 and row["database"] for row in prepared)
+        [history] = [row for digest, row in taken.items() if "WHERE" in digest and "COUNT" in digest]
+        assert history["count"] == 60
+        assert any("values" in str(lack) for lack in history["lacks"]) is (engine == "mariadb")
+        assert len(re.findall(r"WHERE aid = \d+", script.read_text())) == (engine == "mysql")
+        script.write_text(script.read_text().replace("fill_in()", "uniform(1, 10)"))
+        said = dyno("load", "run", str(script), "--url", server.url, *LOAD, "--json")
+        assert said.returncode == 0, said.stderr
+        tally = json.loads(said.stdout)
+        assert tally["by_transaction"][history["name"]]["operations"] > 0

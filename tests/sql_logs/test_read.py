@@ -10,7 +10,7 @@ from dbdyno.errors import UserError
 from dbdyno.sql_logs import formats
 from dbdyno.sql_logs.read import traffic_of
 from tests.sql_logs import mysql_cases
-from tests.sql_logs.read_cases import STATEMENTS
+from tests.sql_logs.read_cases import DIGESTS, DIGESTS_AS_JSON, STATEMENTS, VIEW_AS_JSON
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,9 @@ from tests.sql_logs.read_cases import STATEMENTS
         (mysql_cases.GENERAL_MARIADB, "general log", 2),
         (mysql_cases.GENERAL_MYSQL, "general log", 1),
         (STATEMENTS, "pg_stat_statements", 3),
+        (VIEW_AS_JSON, "pg_stat_statements", 2),
+        (DIGESTS, "statement digests of performance_schema", 2),
+        (DIGESTS_AS_JSON, "statement digests of performance_schema", 2),
     ],
 )
 def test_a_file_is_known_by_what_stands_in_it(tmp_path: Path, text: str, kind: str, digests: int) -> None:
@@ -49,6 +52,37 @@ def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
     assert found.groups[-1].why_not == "it begins or ends a transaction"
 
 
+def test_digests_of_mysql_have_a_place_for_each_value_or_a_sample_with_values(tmp_path: Path) -> None:
+    path = tmp_path / "seen.tsv"
+    path.write_text(DIGESTS)
+    found = traffic_of([path])
+    told, executed = found.groups
+    assert (executed.digest, executed.count) == ("SELECT `a` FROM `t` WHERE `b` = ?", 40)
+    assert told.digest == "SELECT COUNT( * ) FROM `t` WHERE `b` = ? AND `c` = ?"
+    assert (told.count, told.database, told.unknown) == (300, "shop", 300)
+    assert told.took_s == pytest.approx(1.5005)
+    assert found.rest == {
+        "statement with a list of values that is not told": 23,
+        "statement that was prepared, and is counted where it was executed": 2,
+        "statement whose text is lost": 7,
+        "entry that is cut off": 5,
+    }
+    path.write_text(DIGESTS_AS_JSON)
+    listed, one = traffic_of([path]).groups
+    assert (listed.digest, listed.unknown, listed.took_s) == ("SELECT a FROM t WHERE b IN (?, ...)", 0, 2.0)
+    assert (one.digest, one.unknown, one.line) == ("SELECT `a` FROM `t` WHERE `b` = ?", 9, 4)
+
+
+@pytest.mark.parametrize(("text", "days"), [(DIGESTS, "2.5"), (VIEW_AS_JSON, "4"), (STATEMENTS, "")])
+def test_how_long_calls_were_counted_is_told_where_the_view_says_so(
+    tmp_path: Path, text: str, days: str
+) -> None:
+    path = tmp_path / "seen"
+    path.write_text(text)
+    notes = [f"the calls are those of {days} days: divide them by that for a day"] if days else []
+    assert [*traffic_of([path]).notes] == notes
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -60,6 +94,9 @@ def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
         ),
         ("query,calls\nSELECT,many\n", "line 2: this is no row of query, calls"),
         ("query,calls\n", "holds no statement"),
+        ('[{"query": "SELECT 1", "calls": 1},\n {"query": oh}]\n', "line 2: this is no row of JSON"),
+        ('[{"query": "SELECT 1", "calls": 1},\n {"calls": 2}]\n', "line 2: this is no row of calls"),
+        ("DIGEST_TEXT\tCOUNT_STAR\nSELECT ?\n", "line 2: this is no row of digest_text"),
         (f"{mysql_cases.SLOW_MARIADB.splitlines()[3]}\n", "holds no statement"),
     ],
 )

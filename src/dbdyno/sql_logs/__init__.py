@@ -8,6 +8,6 @@ writes the workload.
 
 KNOWN = (
     "a slow log or general log of MariaDB or MySQL, a log of PostgreSQL (text, CSV or JSON), or"
-    " pg_stat_statements as CSV"
+    " pg_stat_statements or performance_schema's statement digests as CSV or JSON"
 )
 """The logs that `formats` reads, in words."""
