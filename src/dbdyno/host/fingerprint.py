@@ -204,9 +204,18 @@ def _system() -> str:
         return platform.system()
 
 
+def pod_seen() -> str:
+    """By what this process is known to run in a pod of Kubernetes; empty where it does not."""
+    if "kubepods" in (_read("/proc/self/cgroup") or ""):
+        return "its control group is one of kubepods"
+    if "/kubelet/pods/" in (_read("/proc/self/mountinfo") or ""):
+        return "the kubelet mounted files of a pod here"
+    return f"{SERVICE_ACCOUNT} is there" if Path(SERVICE_ACCOUNT).is_dir() else ""
+
+
 def _virtualisation() -> str | None:
     """The hypervisor or container as far as the kernel tells without privilege."""
-    contained = Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
+    contained = Path("/.dockerenv").exists() or Path("/run/.containerenv").exists() or bool(pod_seen())
     vendor = _read("/sys/class/dmi/id/sys_vendor")
     hypervisor = " hypervisor" in (_read("/proc/cpuinfo") or "").partition("flags")[2].partition("\n")[0]
     machine = f"virtual machine ({vendor or 'vendor not told'})" if hypervisor else ""
@@ -254,6 +263,7 @@ ALLOCATORS = {
 }
 """Each allocator's library and the package of the distribution that holds it."""
 
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 THP_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
 NR_HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")

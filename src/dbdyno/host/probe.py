@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import cgroups, kernel_files, kernel_values, paths, perf
-from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
+from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library, pod_seen
 from dbdyno.host.journal import Journal
 from dbdyno.host.process import HugePageFlags, limit_huge_pages
 from dbdyno.host.volumes import loop, mounts
@@ -52,9 +52,14 @@ def probe(journal: Journal, io_uring_refusal: str) -> Iterator[ProbeFinding]:
 
     `io_uring_refusal` is why the driver cannot use io_uring here; empty when it can.
     """
+    found = []
     for group, examine in _probes(io_uring_refusal).items():
-        for name, answer, detail, remedy in examine(journal):
-            yield ProbeFinding(group, name, answer, detail, remedy)
+        for line in examine(journal):
+            found.append(ProbeFinding(group, *line))
+            yield found[-1]
+    if seen := pod_seen():
+        for line in _pod(seen, {finding.name: finding.answer for finding in found}):
+            yield ProbeFinding("pod", *line)
 
 
 _Line = tuple[str, str, str, str]
@@ -409,6 +414,37 @@ def _build_and_run(scratch: Path, compiler: str) -> str:
         [compiler, "-dumpfullversion", "-dumpversion"], capture_output=True, text=True, check=False
     )
     return f"version {version.stdout.strip()}: built, linked and ran a program"
+
+
+POD_LACKS = (
+    ("mount namespace", "storage", "securityContext: {privileged: true}"),
+    ("explicit huge pages of 2 MiB", "memory.huge_pages", "a limit of hugepages-2Mi"),
+    ("control group with a CPU quota", "cpu.quota, cpu.weight, fault", "securityContext: {privileged: true}"),
+    ("counter cycles", "hardware counters", "a seccompProfile that lets perf_event_open pass"),
+    ("io_uring", "the driver's io_uring", "a seccompProfile that lets io_uring_setup pass"),
+)
+"""A finding without which a pod lacks some levels, and what gives them in the manifest of a pod."""
+POD_READS = (
+    (str(THP_MODE), "memory.thp"),
+    ("/sys/devices/system/cpu/smt/control", "cpu.smt"),
+    ("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "cpu.governor"),
+)
+"""Values of the node, which a pod may not be let write, and the levels that do."""
+
+
+def _pod(seen: str, answers: Mapping[str, str]) -> Iterator[_Line]:
+    """What a pod of Kubernetes has of its node, by the `answers` of all other findings."""
+    yield _yes("Kubernetes", seen)
+    mine, all_of_node = len(os.sched_getaffinity(0)), os.cpu_count() or 0
+    pinned = f"{mine} of the node's {all_of_node} CPUs may be used"
+    static = "whole CPUs as requests and limits, on a node whose kubelet has cpuManagerPolicy: static"
+    yield _yes("CPUs of its own", pinned) if mine < all_of_node else _no("CPUs of its own", pinned, static)
+    for finding, levels, remedy in POD_LACKS:
+        if answers.get(finding) == "no":
+            yield _no(levels, f"because of {finding}, above", remedy)
+    for path, level in POD_READS:
+        if Path(path).exists() and not os.access(path, os.W_OK):
+            yield _no(level, f"{path} is read-only here", "securityContext: {privileged: true}")
 
 
 def _probes(io_uring_refusal: str) -> dict[str, Callable[[Journal], Iterator[_Line]]]:
