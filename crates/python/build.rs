@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-const CARRIED: [&str; 3] = ["studies", "patches", "docs/guides/keystone.toml"];
+const CARRIED: [&str; 4] = ["studies", "patches", "docs/guides/keystone.toml", "pipelines/kubernetes.yaml"];
 
 fn main() -> io::Result<()> {
     let tree = Path::new("../..");

@@ -106,8 +106,11 @@ def connected(url: str, *names: str) -> bool:
         (("--resume", "last"), "--fleet and --resume exclude each other"),
         (("--allow-path", "here"), "give the option to each worker: dyno fleet worker --allow-path"),
         (("--allow-writes",), "leave it out: workers take --allow-device and --allow-path alone"),
-        (("--fleet", "ssh:a,b", "--allow-device", "/dev/x"), "ssh: starts workers without it"),
-        (("--fleet", "slurm:main", "--allow-path", "here"), "slurm: starts workers without it"),
+        (("--fleet", "ssh:a,b", "--allow-device", "/dev/sdb"), "/dev/sdb may be another disk on each host"),
+        (
+            ("--fleet", "ssh:a", "--allow-writes", "--allow-path", "x"),
+            "workers take --allow-device and --allow-path alone",
+        ),
     ],
 )
 def test_an_option_that_a_fleet_does_not_take_is_refused(
@@ -221,7 +224,7 @@ def test_a_run_without_a_baseline_on_a_host_ends_as_one_on_this_host(
         store.add_record(failed.but(variant="baseline" if trial == 0 else "other"))
         parts.end(session, place, run.run, parts.PartState.FAILED, "it did not start")
         with pytest.raises(DynoError, match="host a: it did not start") as told:
-            Controller(store, session, store_server.url, None, quiet=True).follow(run)
+            Controller(store, session, store_server.url, None, NOTHING_ALLOWED, quiet=True).follow(run)
         assert told.value.exit_code == code
         store.remove_run(run.run)
         remove(session, "a")

@@ -3,12 +3,14 @@ and `--fleet ssh:a,b` by a real sshd."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,18 +18,20 @@ from dbdyno.cli import jobs
 from dbdyno.cli.jobs import launcher_of
 from dbdyno.errors import UserError
 from dbdyno.fleet import parts
-from dbdyno.fleet.launcher import JobState
+from dbdyno.fleet.launcher import HOST, JobState
 from dbdyno.fleet.session import Session
 from dbdyno.fleet.slurm import Slurm
-from dbdyno.fleet.ssh import HOST
+from dbdyno.host import paths
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import answer_of, draft_of, run_on
 from dbdyno.prepare_run.begun import PACKAGE, code_digest, keep_run
+from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
 from tests.fleet.judge import OVERLAPS, faults
-from tests.fleet.machines import wait_for
+from tests.fleet.kubectl import Kubectl, job, pod
+from tests.fleet.machines import folders_in, wait_for
 from tests.fleet.slurm_cluster import Cluster, cluster
 from tests.load_hosts import NAME, OTHER_NAME, apart
 from tests.needs import needs_root, needs_slurm
@@ -211,6 +215,48 @@ def test_a_node_that_fails_and_a_job_that_is_preempted_lose_nothing(
     assert slurm.journals() == []
 
 
+def of_pod(made: dict[str, Any], secret: dict[str, Any], host: str, folder: Path, url: str) -> Process:
+    """The process that a kubelet would start for the first pod of a manifest."""
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    variables = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    variables |= {HOST: host, "JOB_COMPLETION_INDEX": "0", "DYNO_STORE": secret["stringData"]["store"]}
+    return Process(*container["args"], env={**os.environ, **folders_in(folder / host), **variables})
+
+
+@pytest.mark.engine
+def test_pods_by_their_manifest_measure_and_return_to_their_node(
+    homes: Path, store_server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, study, played = store_server.url, homes / "study.toml", Kubectl(homes, monkeypatch)
+    study.write_text(STUDY)
+    words = ("--blocks", "8", "--fleet", "kubernetes:bench", "--hosts", "1", "--name", "in-pods")
+    played.plays("jobs,pods", job("just-made"))
+    begun = Controller(homes, url, str(study), *words)
+    wait_for("its job and its secret", lambda: len(played.asked("create")) == 2, 60.0)
+    made, secret = played.created()
+    name = made["metadata"]["name"]
+    played.plays("jobs,pods", job(name), pod(name, 0, "Running", "n1"))
+    first = of_pod(made, secret, "n1", homes, url)
+    wait_for("its first trial", lambda: trials(url, "in-pods") > 0, 120.0)
+    first.kill()
+    first.wait(30.0)
+    # Its node has failed, and it starts again on another one, which has no blocks.
+    moved = of_pod(made, secret, "n2", homes, url)
+    assert moved.wait(60.0) == 0
+    played.plays("jobs,pods", job(name), pod(name, 0, "Succeeded", "n2"))
+    wait_for("a job for its node", lambda: len(played.asked("create")) == 4, 90.0)
+    made, secret = played.created()[2:]
+    again = made["metadata"]["name"]
+    played.plays("jobs,pods", job(name), pod(name, 0, "Succeeded", "n2"), job(again, host="n1"))
+    assert of_pod(made, secret, "n1", homes, url).wait(120.0) == 0
+    code, said = begun.ended()
+    assert code == 0, said
+    assert "the job of n1 came to another host, so another one waits for it" in said
+    require_whole(url, "in-pods", 8)
+    with Store(url) as store:
+        assert {one.fleet_host for one in store.records(store.run("in-pods").run)} == {"n1"}
+
+
 @pytest.mark.engine
 @needs_root
 def test_hosts_that_ssh_logs_in_on_measure_and_are_left_alone(
@@ -220,7 +266,7 @@ def test_hosts_that_ssh_logs_in_on_measure_and_are_left_alone(
     study.write_text(STUDY)
     begin = jobs.start_of
     folder = f"DYNO_HOST_FOLDER={homes / 'host-of-both'}"
-    monkeypatch.setattr(jobs, "start_of", lambda run: ("env", folder, *begin(run)))
+    monkeypatch.setattr(jobs, "start_of", lambda *asked: ("env", folder, *begin(*asked)))
     (homes / "of-ssh").mkdir()
     with apart(homes / "of-ssh", monkeypatch):
         where = f"ssh:{NAME},{OTHER_NAME}"
@@ -242,6 +288,50 @@ def test_hosts_that_ssh_logs_in_on_measure_and_are_left_alone(
     assert not list((homes / "host-of-both" / "journal").glob("*"))
 
 
+LOGGED = """
+title  = "Does a general log elsewhere cost less?"
+engine = "mariadb@11.8"
+blocks = 2
+images = 1
+[workload]
+name       = "point_select"
+table_size = 100
+warmup     = "0s"
+duration   = "0.3s"
+[settings]
+"config.general_log" = true
+[factors]
+"config.general_log_file" = ["general.log", "{outside}/general.log"]
+"""
+
+
+@pytest.mark.engine
+@needs_root
+def test_what_is_allowed_here_reaches_the_workers_that_ssh_starts(
+    homes_with_data: Path, store_server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, homes = store_server.url, homes_with_data
+    outside, study = homes / "outside", homes / "study.toml"
+    outside.mkdir()
+    study.write_text(LOGGED.format(outside=outside))
+    begin, where = jobs.start_of, f"ssh:{NAME}"
+    folders = (f"DYNO_HOST_FOLDER={homes / 'there'}", f"XDG_CACHE_HOME={paths.cache().parent}")
+    monkeypatch.setattr(jobs, "start_of", lambda *asked: ("env", *folders, *begin(*asked)))
+    (homes / "of-ssh").mkdir()
+    with apart(homes / "of-ssh", monkeypatch):
+        said = complaint("run", str(study), "--fleet", where, "--store", url)
+        assert f"--allow-path {outside}/general.log" in said
+        words = ("--allow-path", str(outside), "--store", url, "--name", "logged")
+        over = dyno("run", str(study), "--fleet", where, *words)
+        assert over.returncode == 0, over.stderr
+        require_whole(url, "logged", 2)
+        assert (outside / "general.log").stat().st_size > 0
+        with Store(url) as store:
+            name = store.run("logged").run
+            assert {one.outcome for one in store.records(name)} == {Outcome.MEASURED}
+        wait_for("its worker is over", lambda: no_worker(where, name), 60.0)
+
+
 @pytest.mark.engine
 @needs_root
 def test_a_host_whose_launched_dyno_is_another_one_measures_nothing(
@@ -259,13 +349,15 @@ def test_a_host_whose_launched_dyno_is_another_one_measures_nothing(
         f'DYNO_HOST_FOLDER={homes / "host-of-both"} exec "$@"\n'
     )
     start.chmod(0o755)
-    monkeypatch.setattr(jobs, "start_of", lambda run: (str(start), *start_of(run)))
+    monkeypatch.setattr(jobs, "start_of", lambda *asked: (str(start), *start_of(*asked)))
     (homes / "of-ssh").mkdir()
     with apart(homes / "of-ssh", monkeypatch):
         said = complaint("run", str(study), "--fleet", where, "--store", url)
-        found = re.search(r"host (\w+): the worker runs Dyno \S+ with code (\w+), and run (\S+) began", said)
+        found = re.search(
+            r"host (\w+): the worker runs Dyno \S+ with code (\w+) .* and run (\S+) began", said
+        )
         assert found is not None and found[1] == OTHER_NAME and found[2] != code_digest()[:12], said
-        assert f"with code {code_digest()[:12]}" in said and "install the Dyno there" in said
+        assert f"with code {code_digest()[:12]} and driver" in said and "install the Dyno there" in said
         with Store(url) as store, Session(url) as session:
             assert not store.has_run(found[3]) and parts.parts_of(session, found[3]) == []
             options = RunOptions(path=study, calibration=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import pty
 import sqlite3
 from pathlib import Path
@@ -53,6 +54,28 @@ def test_on_a_terminal_the_user_is_asked(unfinished: str, answer: str, code: int
     assert child.returncode == code, child.stderr
     assert "2 of 4 trials" in child.stderr and "Go on with it?" in child.stderr
     assert ("4 trials" in child.stdout) == (answer == "y")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dyno_version": "0.1.9"},
+        {"dyno_code": "0123456789abcdef"},
+        {"dyno_driver": f"{platform.machine()}:0123456789abcdef"},
+    ],
+)
+def test_a_run_goes_on_with_the_dyno_that_began_it_alone(unfinished: str, other: dict[str, str]) -> None:
+    with Store(store_url()) as store:
+        run = store.run("last")
+        store.reopen_run(run.model_copy(update=other))
+    said = complaint("run", "--resume", unfinished, "--quiet")
+    assert f"run {unfinished} began with Dyno " in said and ", and here is Dyno " in said
+    assert f"or begin a new run with this one: dyno run --again {unfinished}" in said
+    with Store(store_url()) as store:
+        assert len(store.records(unfinished)) == 2
+        # One that kept no digest, and one of another architecture.
+        store.reopen_run(run.model_copy(update={"dyno_code": "", "dyno_driver": "vax:0123456789abcdef"}))
+    assert dyno("run", "--resume", unfinished, "--quiet").returncode == 0
 
 
 def test_a_study_that_is_only_spelled_otherwise_is_the_same(unfinished: str, study: Path) -> None:

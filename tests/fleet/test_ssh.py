@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.fleet.launcher import JobOrder, JobState
-from dbdyno.fleet.ssh import HOST, Ssh
+from dbdyno.fleet.launcher import HOST, JobOrder, JobState
+from dbdyno.fleet.ssh import Ssh
 from tests.fleet.machines import wait_for
 from tests.load_hosts import NAME, OTHER_NAME, apart
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,11 @@ from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.fleet.parts import HostAnswer
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds.comparison import RunOptions, begin
-from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, require_same_dyno, run_on
+from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, run_on
 from dbdyno.kinds.kind import Beginning
 from dbdyno.obtain.source import profile
 from dbdyno.plan import restarts
-from dbdyno.prepare_run.begun import code_digest
+from dbdyno.prepare_run.begun import code_digest, own_dyno, require_same_dyno
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
@@ -217,11 +219,17 @@ def test_a_host_with_another_dyno_than_began_the_run_does_not_go_on_with_it(home
     with pytest.raises(UserError, match=r"began with Dyno 0\.1\.9 with code ") as error:
         begun_here(run.but(dyno_version="0.1.9"), "a", NOTHING_ALLOWED)
     assert "install the Dyno there that began it" in error.value.hint
-    with pytest.raises(UserError, match=f"with code {code_digest()[:12]}, .* with code 0123456789ab$"):
+    with pytest.raises(
+        UserError, match=f"with code {code_digest()[:12]} .* with code 0123456789ab and driver"
+    ):
         begun_here(run.but(dyno_code=other), "a", NOTHING_ALLOWED)
-    # A Dyno that kept no digest began it.
-    assert begun_here(run.but(dyno_code=""), "a", NOTHING_ALLOWED).run.run == run.run
-    require_same_dyno(run, run.dyno_version, code_digest(), "a")
+    with pytest.raises(UserError, match=r"and driver [0-9a-f]{12}, and run .* and driver 0123456789ab$"):
+        begun_here(run.but(dyno_driver=f"{platform.machine()}:{other}"), "a", NOTHING_ALLOWED)
+    # A Dyno that kept no digest began it, and one of another architecture has another driver.
+    for begun_by in (run.but(dyno_code=""), run.but(dyno_driver=""), run.but(dyno_driver=f"vax:{other}")):
+        assert begun_here(begun_by, "a", NOTHING_ALLOWED).run.run == run.run
+    own = own_dyno()
+    require_same_dyno(run, own, "a")
     for begun_by in (run, run.but(dyno_code="")):
-        with pytest.raises(UserError, match=r"^host a: the worker runs Dyno .* with code 0123456789ab, and"):
-            require_same_dyno(begun_by, run.dyno_version, other, "a")
+        with pytest.raises(UserError, match=r"^host a: the worker runs Dyno .* with code 0123456789ab and"):
+            require_same_dyno(begun_by, replace(own, code=other), "a")

@@ -18,10 +18,11 @@ from dbdyno.fleet.launcher import Launcher
 from dbdyno.fleet.parts import HostAnswer, HostPart, PartState
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.host_lock import LookBetweenBlocks
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.comparison import RunOptions, begin
-from dbdyno.kinds.fleet import draft_of, require_same_dyno, run_on
+from dbdyno.kinds.fleet import draft_of, run_on
 from dbdyno.plan import restarts
-from dbdyno.prepare_run.begun import keep_run
+from dbdyno.prepare_run.begun import DynoThere, keep_run, require_same_dyno
 from dbdyno.prepare_run.estimate import run_estimate
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.database import Unavailable
@@ -58,6 +59,7 @@ class Controller:
     session: Session
     url: str
     launcher: Launcher | None
+    allowed: Allowed
     quiet: bool
 
     def begin(self, options: RunOptions, name: str | None, note: str) -> Run:
@@ -140,7 +142,9 @@ class Controller:
 
     def _jobs(self, run: str, say: Callable[[str], None]) -> JobsOfRun | None:
         """The jobs of a run whose workers a launcher starts."""
-        return JobsOfRun(self.launcher, self.session, self.url, run, say) if self.launcher else None
+        if self.launcher is None:
+            return None
+        return JobsOfRun(self.launcher, self.session, self.url, run, self.allowed, say)
 
     def _cancel(self, run: str, cause: BaseException | None = None) -> None:
         if (ended := self._jobs(run, tell)) is not None:
@@ -269,7 +273,8 @@ def _chosen(session: Session, options: RunOptions, launcher: Launcher | None) ->
 
 def _require_same_code(run: Run, one: SeenHost) -> None:
     """Raises UserError for a host whose Dyno is another one than that of the run."""
-    require_same_dyno(run, one.member.dyno_version, one.member.code, one.member.name)
+    member = one.member
+    require_same_dyno(run, DynoThere(member.dyno_version, member.code, member.driver), member.name)
 
 
 def _fault(name: str, part: HostPart | None) -> str:

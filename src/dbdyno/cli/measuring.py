@@ -31,7 +31,17 @@ from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, KindOfRun
 from dbdyno.kinds.registry import KINDS
 from dbdyno.prepare_run.adapted import server_bytes
-from dbdyno.prepare_run.begun import Begun, began, bench_of, keep_run, make_builds_of, require_free, reruns_of
+from dbdyno.prepare_run.begun import (
+    Begun,
+    began,
+    bench_of,
+    keep_run,
+    make_builds_of,
+    own_dyno,
+    require_free,
+    require_same_dyno,
+    reruns_of,
+)
 from dbdyno.prepare_run.running import held
 from dbdyno.prepare_run.stored_run import belongings_of
 from dbdyno.prepare_run.stored_study import study_of
@@ -95,6 +105,8 @@ def measure(
             before = run = run_to_resume(store, asked.study, asked.resume, asked.allowed, asked.verb)
         if (analysis := elsewhere(store, run)) is not None:
             sys.exit(_report_delivered(asked, analysis, reruns_of(store, analysis.run), None))
+        if before is not None:
+            require_same_dyno(before, own_dyno())
         pages, planned = None if asked.live is None else _listening(asked.live), None
         try:
             beginning = begin(store, run)

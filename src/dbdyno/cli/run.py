@@ -82,14 +82,14 @@ def _on_fleet(
     """A run on a fleet that begins or goes on, to its end. After Ctrl-C hosts stop at the end of a trial."""
     # Here, because most runs need no server for their store.
     from dbdyno.cli.fleet import Controller
-    from dbdyno.cli.jobs import launcher_of
+    from dbdyno.cli.jobs import launcher_of, require_for_all
     from dbdyno.fleet.session import Session
 
     with Session(url) as session:
         named = options.fleet or "" if options.resume is None else options.resume.launcher
-        controller = Controller(store, session, url, launcher_of(named), quiet)
+        controller = Controller(store, session, url, launcher_of(named), options.allowed, quiet)
         run = options.resume
-        _refuse_allowed(options.allowed, named)
+        require_for_all(options.allowed, named)
         try:
             if run is not None and (options.add_blocks or options.against):
                 raise UserError(
@@ -118,32 +118,15 @@ def _require_agreement(options: RunOptions, resume: str | None, live: int | None
     if options.hosts is not None and options.fleet is None:
         raise UserError("--hosts says how many, and no --fleet says of what", "--fleet slurm:PARTITION")
     if options.fleet is not None:
-        _refuse_allowed(options.allowed, options.fleet)
+        # Here, because most runs have no fleet.
+        from dbdyno.cli.jobs import require_for_all
+
+        require_for_all(options.allowed, options.fleet)
     if resume is not None and (options.blocks is not None or options.seed is not None):
         raise UserError(
             "a run goes on with the blocks and the seed that it began with",
             "leave --blocks and --seed out; --add-blocks adds some",
         )
-
-
-def _refuse_allowed(allowed: Allowed, fleet: str) -> None:
-    """Raises UserError for what is allowed here to a run on a fleet: who starts a worker allows it there."""
-    # Here, because most runs have no fleet.
-    from dbdyno.cli.jobs import launcher_of
-
-    if not allowed.options:
-        return
-    option = allowed.options.split()[0]
-    hint = f"give the option to each worker: dyno fleet worker {option} …"
-    if not (allowed.devices or allowed.paths):
-        hint = "leave it out: workers take --allow-device and --allow-path alone"
-    elif launcher_of(fleet) is not None:
-        by = fleet.partition(":")[0]
-        hint = (
-            f"{by}: starts workers without it; start one on each host: dyno fleet worker {option} …, "
-            "and name these hosts: --fleet a,b"
-        )
-    raise UserError(f"{option} allows something on this host, and a fleet has others", hint)
 
 
 def _meant(study: Path | None, resume: str | None, add_blocks: int | None) -> tuple[Path | None, str | None]:

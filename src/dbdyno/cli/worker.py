@@ -51,7 +51,7 @@ from dbdyno.host.writers import Allowed
 from dbdyno.kinds.fleet import Depot, answer_of, begun_here, builds_handed_on
 from dbdyno.plan import restarts
 from dbdyno.plan.blocks import expected_duration_s
-from dbdyno.prepare_run.begun import Begun, code_digest
+from dbdyno.prepare_run.begun import Begun, code_digest, driver_digest
 from dbdyno.prepare_run.building import why_counted, wishes_of
 from dbdyno.prepare_run.estimate import overhead_s
 from dbdyno.records.database import LeaseOver, Unavailable
@@ -155,7 +155,8 @@ def start(
     with writable_store(url):
         pass
     with Session(url) as session:
-        job = job_here(session, url, served, name)
+        allowed = Allowed.of(devices, allowed_paths)
+        job = job_here(session, url, served, name, allowed)
         if job is None:
             return
         name = require_name(job.placed.host)
@@ -163,7 +164,6 @@ def start(
         member = member.but(launcher=job.launcher, job=job.placed.job)
         place = register(session, member, secrets.token_hex(8), tell)
         tell(f"host {name} is in the fleet of {session.place}; Ctrl-C takes its worker away")
-        allowed = Allowed.of(devices, allowed_paths)
         try:
             Worker(session, url, place, allowed, least_s or LEAST_S, job.until_s).serve(served or "")
         except Replaced as over:
@@ -182,6 +182,7 @@ def _member(name: str, tags: tuple[str, ...]) -> Member:
         host=fingerprint(),
         dyno_version=__version__,
         code=code_digest(),
+        driver=driver_digest(),
         offers={finding.name: finding.answer for finding in findings},
         calibrations=len(kept_here(time.time())),
     )

@@ -47,8 +47,8 @@ class Replaced(DynoError):
 
 class Member(Frozen):
     """What a worker tells of its host when it starts: the fingerprint, what a probe found by its name, and
-    how many calibrations hold there. `code` is the digest of Dyno's own code. A worker that a launcher
-    started serves one run alone, and names the `job` that it is there."""
+    how many calibrations hold there. `code` and `driver` are the digests of Dyno's own code. A worker that a
+    launcher started serves one run alone, and names the `job` that it is there."""
 
     name: str
     tags: tuple[str, ...]
@@ -57,6 +57,7 @@ class Member(Frozen):
     code: str
     offers: dict[str, str]
     calibrations: int
+    driver: str = absent("")
     launcher: str = absent("")
     job: str = absent("")
 

@@ -6,12 +6,18 @@ too. Which host measures what, and whose record counts, is the store's business,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
+
+HOST = "DYNO_JOB_HOST"
+"""Says to a worker where it is, of a launcher that has no such variable."""
 
 
 class JobState(StrEnum):
@@ -59,6 +65,9 @@ class Launcher(Protocol):
     """Starts workers for a run, says how they are, and ends them. Each raises UserError for what the user
     can mend, and DynoError where the launcher itself does not answer."""
 
+    from_jobs: ClassVar[bool]
+    """Whether a job can start another one. Where it cannot, who follows the run does."""
+
     def __init__(self, place: str, tags: tuple[str, ...]) -> None:
         """`place` and `tags` are what stands behind its name in `--fleet`."""
 
@@ -74,6 +83,9 @@ class Launcher(Protocol):
     def cancel(self, run: str) -> None:
         """Ends all jobs of a run. Each restores its host before it ends."""
 
+    def words(self, run: str) -> str:
+        """Where a user finds what workers of a run said."""
+
     def placed(self, environment: Mapping[str, str]) -> JobPlace:
         """Where this process is, as a job that it started finds it."""
 
@@ -81,3 +93,21 @@ class Launcher(Protocol):
 def job_name(run: str) -> str:
     """By which a launcher finds what it started for a run."""
     return f"dyno-{run}"
+
+
+def said_by(
+    command: Sequence[str], missing: UserError, answer_s: float, text: str = "", **variables: str
+) -> tuple[int, str, str]:
+    """The exit code of a scheduler's command that reads `text`, what it says, and its complaint. One that
+    says nothing for `answer_s` failed. Raises `missing` where it is not installed."""
+    environment = {**os.environ, **variables, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command, input=text, env=environment, capture_output=True, text=True, timeout=answer_s
+        )
+    except FileNotFoundError:
+        raise missing from None
+    except subprocess.TimeoutExpired as late:
+        said = late.stderr.decode(errors="replace") if isinstance(late.stderr, bytes) else late.stderr or ""
+        return 1, "", said if said.strip() else f"{command[0]} said nothing for {answer_s:g} s"
+    return done.returncode, done.stdout, done.stderr

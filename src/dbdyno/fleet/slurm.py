@@ -8,15 +8,14 @@ belong to hosts: a worker that finds itself on another node hands over to a job 
 from __future__ import annotations
 
 import math
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, WorkerJob, job_name
+from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, WorkerJob, job_name, said_by
 from dbdyno.records.store import NAME
 
 GRACE_S = 120
@@ -41,6 +40,7 @@ REFUSALS = (
 class Slurm:
     """The nodes of a partition that have all features that `tags` name."""
 
+    from_jobs: ClassVar[bool] = True
     place: str
     tags: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -73,6 +73,9 @@ class Slurm:
 
     def cancel(self, run: str) -> None:
         _answer("scancel", f"--name={job_name(run)}")
+
+    def words(self, run: str) -> str:
+        return f"on its host, in {LOG.format(name=job_name(run)).replace('%N-%j', '*')}"
 
     def placed(self, environment: Mapping[str, str]) -> JobPlace:
         host, number = environment.get("SLURMD_NODENAME"), environment.get("SLURM_JOB_ID")
@@ -139,25 +142,15 @@ def _job(number: str, state: str, node: str, wanted: str, reason: str) -> Worker
 def _answer(*command: str, script: str = "", variables: Mapping[str, str] | None = None) -> list[str]:
     """The lines of a command of Slurm's. Raises UserError where it is not installed, and DynoError for what
     it refuses, in words of the cause where that is known."""
-    environment = {**os.environ, **(variables or {}), "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            command, input=script, env=environment, capture_output=True, text=True, timeout=ANSWER_S
-        )
-        code, output, said = done.returncode, done.stdout, done.stderr
-    except FileNotFoundError:
-        told = f"there is no {command[0]} here, so nobody can ask Slurm"
-        raise UserError(told, "go to a host of the cluster, or: apt install slurm-client") from None
-    except subprocess.TimeoutExpired as late:
-        code, output = 1, ""
-        said = late.stderr.decode(errors="replace") if isinstance(late.stderr, bytes) else late.stderr or ""
+    told = f"there is no {command[0]} here, so nobody can ask Slurm"
+    missing = UserError(told, "go to a host of the cluster, or: apt install slurm-client")
+    code, output, said = said_by(command, missing, ANSWER_S, script, **(variables or {}))
     if code == 0:
         return [line for line in output.splitlines() if line]
-    told = " ".join(said.split()) or f"{command[0]} said nothing for {ANSWER_S:g} s"
     for word, means, hint in REFUSALS:
-        if word in told.lower():
+        if word in said.lower():
             raise DynoError(f"Slurm: {means} ({_last(said)})", hint)
-    raise UserError(f"Slurm refuses: {_last(said) or told}", f"see: man {command[0]}")
+    raise UserError(f"Slurm refuses: {_last(said)}", f"see: man {command[0]}")
 
 
 def _last(said: str) -> str:

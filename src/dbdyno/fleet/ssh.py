@@ -11,13 +11,14 @@ import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dbdyno.driver.remote.ssh import FAILED, not_reached, on_host
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet.hosts import require_name
-from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, WorkerJob, job_name
+from dbdyno.fleet.launcher import HOST, JobOrder, JobPlace, JobState, WorkerJob, job_name
 
-HOST = "DYNO_JOB_HOST"
+LOGS = "~/.cache/dyno/jobs"
 ANSWER_S = 60.0
 # A number may be another process's by now, so its arguments must name the run.
 _JOB = """folder="$HOME/.cache/dyno/jobs"; job="$folder/{job}"; number=$(cat "$job.pid" 2>/dev/null)
@@ -36,6 +37,7 @@ _CANCEL = 'if alive; then kill -TERM "$number"; fi\n'
 class Ssh:
     """Hosts by the names by which `ssh` reaches them, which are those in the fleet as well."""
 
+    from_jobs: ClassVar[bool] = True
     place: str
     tags: tuple[str, ...] = ()
 
@@ -70,6 +72,9 @@ class Ssh:
         if refused:
             raise refused[0]
 
+    def words(self, run: str) -> str:
+        return f"on its host, in {LOGS}/{job_name(run)}-*.log"
+
     def placed(self, environment: Mapping[str, str]) -> JobPlace:
         if HOST not in environment:
             raise UserError("no `--fleet ssh:` started this worker", "leave --for out: dyno fleet worker")
@@ -94,7 +99,7 @@ def _job(host: str, run: str) -> WorkerJob | None:
     if not said:
         return None
     state = JobState.WORKS if said.endswith("works") else JobState.OVER
-    told = f"ended; its words are there, in ~/.cache/dyno/jobs/{job_name(run)}-{host}.log"
+    told = f"ended; its words are there, in {LOGS}/{job_name(run)}-{host}.log"
     return WorkerJob(id=f"of {host}", state=state, host=host, told=told)
 
 

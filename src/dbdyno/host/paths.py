@@ -25,6 +25,14 @@ LONGEST_RUNTIME_BYTES = 60
 """A runtime folder longer than this leaves too little of the socket's 107 bytes for a trial's own folder."""
 
 
+def carried_place() -> Path:
+    """The folder that holds what comes along with Dyno's package: studies, and all that they refer to."""
+    package = Path(__file__).parents[1]
+    tree = package.parent.parent
+    # Of a clone its own files, because what its last build carried may be older.
+    return tree if (tree / "pyproject.toml").is_file() else package / "examples"
+
+
 def data() -> Path:
     """The store and the reports: what a user would miss."""
     return _made(data_place(), "XDG_DATA_HOME")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from dbdyno import __version__
 from dbdyno.build_check import is_answered, pass_gate
 from dbdyno.engines import registry
 from dbdyno.engines.built import Train, built, forget_failures, materials_of
@@ -35,7 +34,7 @@ from dbdyno.obtain.source.packed import Damaged
 from dbdyno.obtain.source.profile import require_instructions
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.prepare_run.adapted import adapted
-from dbdyno.prepare_run.begun import Begun, bench_of, code_digest, training_on
+from dbdyno.prepare_run.begun import Begun, bench_of, own_dyno, require_same_dyno, training_on
 from dbdyno.prepare_run.building import builds_of, make_builds, wishes_of
 from dbdyno.prepare_run.checked import require_sound
 from dbdyno.prepare_run.stored_study import application_of, installed_of, measured_installation, study_of
@@ -63,7 +62,7 @@ def draft_of(beginning: Beginning, tell: Tell) -> ComparisonRun:
     blocks = -(-study.blocks // BLOCKS_IN_PAIR) * BLOCKS_IN_PAIR
     if blocks != study.blocks:
         tell(f"each host takes {blocks} blocks, because the blocks of a pair belong together")
-    return run.but(blocks=blocks, dyno_code=code_digest())
+    return run.but(blocks=blocks)
 
 
 def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> HostAnswer:
@@ -158,26 +157,10 @@ def _why_other(
     return told, "look for another linker, recipe or BOLT there"
 
 
-def require_same_dyno(run: Run, version: str, code: str, host: str = "") -> None:
-    """Raises UserError where the Dyno of a worker, on the `host` that is named, is not the one that began the
-    run: it would measure in another way. `code` is the digest of its code."""
-    # A run of a Dyno that kept no digest goes on with the code of whoever asks.
-    began = run.dyno_version, run.dyno_code or code_digest()
-    if (version, code) == began:
-        return
-    theirs, ours = (f"Dyno {dyno} with code {digest[:12]}" for dyno, digest in ((version, code), began))
-    where = f"host {host}: " if host else ""
-    raise UserError(
-        f"{where}the worker runs {theirs}, and run {run.run} began with {ours}",
-        "install the Dyno there that began it, and start the worker again if you started it; "
-        "or begin a new run with one Dyno on all hosts",
-    )
-
-
 def begun_here(run: Run, name: str, allowed: Allowed) -> Begun:
     """A run of a fleet as the host of that name carries it out. Raises UserError where Dyno, the engine or a
     file is not what it was when the host answered."""
-    require_same_dyno(run, __version__, code_digest())
+    require_same_dyno(run, own_dyno())
     own = next(one for one in run.fleet if one.name == name)
     laid_out = study_again(run, run.run, run.blocks, run.seed, allowed)
     here = run.but(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import platform
 import secrets
 import time
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno import __version__
 from dbdyno.applications.registry import installed
 from dbdyno.datasets import VECTOR_SEARCH
+from dbdyno.driver import _driver
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.engines.built import Instrumented
@@ -105,6 +107,54 @@ def code_digest() -> str:
         content = path.read_bytes()
         whole.update(f"{path.relative_to(PACKAGE).as_posix()} {len(content)}\n".encode() + content)
     return whole.hexdigest()
+
+
+@cache
+def driver_digest() -> str:
+    """The digest of the compiled driver behind the architecture that it was compiled for."""
+    return f"{platform.machine()}:{hashlib.sha256(Path(_driver.__file__).read_bytes()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class DynoThere:
+    """A Dyno: its version, the digest of its code, and `driver_digest`; empty where nobody kept one."""
+
+    version: str
+    code: str
+    driver: str
+
+    @property
+    def words(self) -> str:
+        driver = f" and driver {self.driver.partition(':')[2][:12]}" if self.driver else ""
+        return f"Dyno {self.version} with code {self.code[:12]}{driver}"
+
+
+def own_dyno() -> DynoThere:
+    return DynoThere(__version__, code_digest(), driver_digest())
+
+
+def require_same_dyno(run: Run, there: DynoThere, host: str = "") -> None:
+    """Raises UserError where a Dyno is not the one that began a run: it would measure in another way. It is
+    this host's own, or that of the worker on the `host` that is named."""
+    # A run of a Dyno that kept no digest goes on with the code of whoever asks.
+    own = own_dyno()
+    began = DynoThere(run.dyno_version, run.dyno_code or own.code, run.dyno_driver)
+    if there.driver.partition(":")[0] != began.driver.partition(":")[0]:
+        # Drivers of two architectures differ, and one of them was not kept.
+        there, began = replace(there, driver=""), replace(began, driver="")
+    if there == began:
+        return
+    told, again = f"run {run.run} began with {began.words}", f"{run.verb} --again {run.run}"
+    if not run.fleet and not host:
+        hint = "install the Dyno that began it, or begin a new run with this one"
+        hint = f"{hint}: {again}" if run.verb == "dyno run" else hint
+        raise UserError(f"{told}, and here is {there.words}", hint)
+    where = f"host {host}: " if host else ""
+    raise UserError(
+        f"{where}the worker runs {there.words}, and {told}",
+        "install the Dyno there that began it, and start the worker again if you started it; "
+        "or begin a new run with one Dyno on all hosts",
+    )
 
 
 def registration_of(study: Study, sequential: bool, tell: Tell) -> Registration:
@@ -282,6 +332,8 @@ def new_run(
         blocks=study.blocks,
         created_unix_s=time.time(),
         dyno_version=__version__,
+        dyno_code=code_digest(),
+        dyno_driver=driver_digest(),
         host=fingerprint(),
         installation=installed_of(installation, application),
         arrangement=study.arrangement,

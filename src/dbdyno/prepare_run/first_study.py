@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dbdyno
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR, Frozen
 from dbdyno.host import paths, room
@@ -237,14 +236,6 @@ class Example(Frozen):
     engine: str
 
 
-def root() -> Path:
-    """The folder that holds the studies, and all that they refer to below it."""
-    package = Path(dbdyno.__file__).parent
-    tree = package.parent.parent
-    # Of a clone its own files, because what its last build carried may be older.
-    return tree if (tree / "pyproject.toml").is_file() else package / "examples"
-
-
 def examples() -> list[Example]:
     """Each study that comes with Dyno, by name. Raises UserError where none came along."""
     return [_example(path) for path in _paths().values()]
@@ -273,7 +264,7 @@ def files(name: str) -> dict[str, str]:
 
 def _paths() -> dict[str, Path]:
     """The files of the studies by name. Raises UserError where there are none."""
-    folder = root() / STUDIES
+    folder = paths.carried_place() / STUDIES
     found = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     if not found:
         raise UserError(

@@ -123,8 +123,8 @@ class BaseRun(Frozen):
     carries out; None where its study was not registered before it began. `in_use` is the server that ran
     already, where the run started none. A run on a `fleet` has the blocks of all its hosts; `host` and
     `installation` are then those of the first one. `launcher` is what starts the workers there, in the words
-    of `--fleet`; empty where somebody else does. `dyno_code` is the digest of the code that all its hosts
-    must have; empty without a fleet, and in a run of a Dyno that kept none."""
+    of `--fleet`; empty where somebody else does. `dyno_code` and `dyno_driver` are the
+    digests of the code that goes on with it; empty in a run of a Dyno that kept none."""
 
     verb: ClassVar[str] = "dyno run"
     """The command that carries such a run out."""
@@ -176,6 +176,7 @@ class BaseRun(Frozen):
     fleet: tuple[FleetHost, ...] = absent(())
     launcher: str = absent("")
     dyno_code: str = absent("")
+    dyno_driver: str = absent("")
 
     @property
     def held(self) -> bool:

@@ -31,7 +31,7 @@ from dbdyno.cli.options import (
 from dbdyno.cli.verbs import body
 
 hosts_option = click.option(
-    "--hosts", type=click.IntRange(1), metavar="N", help="With --fleet slurm:PARTITION: take N nodes."
+    "--hosts", type=click.IntRange(1), metavar="N", help="With --fleet slurm: or kubernetes: take N nodes."
 )
 
 
@@ -74,10 +74,10 @@ hosts_option = click.option(
 )
 @click.option(
     "--fleet",
-    metavar="HOSTS|tag:TAG|slurm:PARTITION|ssh:HOSTS",
+    metavar="HOSTS|tag:TAG|slurm:PARTITION|kubernetes:NAMESPACE|ssh:HOSTS",
     help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
-    "each. See: dyno fleet hosts, dyno fleet worker. With slurm:, Slurm starts the workers, each alone on a "
-    "node that has the features of all tag:TAG. With ssh:, they are started by SSH.",
+    "each. See: dyno fleet hosts, dyno fleet worker. With slurm: or kubernetes:, that starts the workers, "
+    "each alone on a node that has the features or labels of all tag:TAG. With ssh:, SSH starts them.",
 )
 @hosts_option
 @click.option(
@@ -121,7 +121,7 @@ def run(**asked: Any) -> None:
 )
 @click.option(
     "--fleet",
-    metavar="HOSTS|tag:TAG",
+    metavar="HOSTS|tag:TAG|slurm:PARTITION|kubernetes:NAMESPACE|ssh:HOSTS",
     help="Confirm the winner of the study's latest search on these hosts of the store's fleet: it and the "
     "baseline in all blocks on each. With --on, on that workload.",
 )
