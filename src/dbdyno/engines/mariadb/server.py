@@ -46,7 +46,7 @@ CREATE DATABASE {DATABASE};
 
 WITHOUT_CERTIFICATE = "--loose-ssl=OFF"
 """From 11.4 on a server to which nobody gave a certificate makes one at each start. It tries numbers until
-two are prime, so one start took 0.4 s and the next one 1.3 s, most of it CPU time. Clients are on a socket."""
+two are prime, so one start took 0.4 s and the next one 1.3 s, most of it CPU. Clients are on a socket."""
 
 UNDER_EMULATION = ("--loose-innodb-buffer-pool-size-max=8M",)
 """An emulator keeps an account of each page that a server reserves, and a buffer pool reserves terabytes to
