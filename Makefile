@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes
-MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin
+MATURIN := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin
 RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua' -o -name 'Cargo.toml')
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
