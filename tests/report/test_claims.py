@@ -161,6 +161,7 @@ CLAIMS: dict[str, Claim] = {
     "findings/frontier.note": claim(
         2, "test_frontier.py::test_the_curves_of_a_frontier_hold_together_at_all_recalls"
     ),
+    "findings/published.NOTE": claim(1, TOGETHER),
     "findings/gap.title": claim(2, GAP),
     "findings/gap._note": claim(2, GAP, FACTORS),
     "findings/gap._note_of_fraction": claim(1, FRACTION),
@@ -208,6 +209,10 @@ CLAIMS: dict[str, Claim] = {
 FACTS: dict[str, int] = {
     "words/remarks.WARNINGS": 3,
     "findings/gap.RESIDUAL": 1,
+    "findings/published.PLACES": 1,
+    "findings/published.NOT_TOLD": 1,
+    "findings/published._lies": 1,
+    "findings/published.inside_text": 1,
     "findings/screen._warnings": 1,
     "words/platforms.machine_headline": 1,
     "words/method.calibration_text": 1,

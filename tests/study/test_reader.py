@@ -22,6 +22,7 @@ from dbdyno.study import (
     parse_study,
     read_study,
 )
+from dbdyno.study.catalogue import Option
 from dbdyno.study.designs import size_of_study
 from dbdyno.study.nouns import Reference
 from tests.study.catalogue import CATALOGUE
@@ -128,6 +129,19 @@ def test_what_no_session_of_the_engine_chooses_is_refused(key: str, value: str) 
     read(text)
     mistake = the_mistake(text.replace('"mariadb"', '"firebird@5"'))
     assert (mistake.line, mistake.message) == (4, f"`{key}` cannot be chosen with firebird")
+
+
+def test_a_load_that_calls_procedures_needs_an_engine_that_has_them() -> None:
+    option = Option(name="procedures", type="bool", default=False, needs_procedures=True)
+    offers = tuple(one.model_copy(update={"options": (*one.options, option)}) for one in CATALOGUE.workloads)
+    names = replace(CATALOGUE, workloads=offers)
+    for asked in ("true", "[false, true]"):
+        text = SHORT.replace('"tpcb"', f'"tpcb"\nprocedures = {asked}')
+        parse_study(text.encode(), names)
+        found = mistakes(text.replace('"mariadb"', '"firebird@5"'), names)
+        require_mistake(found, 4, "`procedures`: there are no procedures for firebird", "leave it out")
+    off = SHORT.replace('"tpcb"', '"tpcb"\nprocedures = false').replace('"mariadb"', '"firebird@5"')
+    assert parse_study(off.encode(), names).workload.options["procedures"] is False
 
 
 def test_statements_are_timed_only_where_the_study_asks_for_it() -> None:

@@ -36,6 +36,7 @@ from dbdyno.analyse.found import (
     TimeSplit,
 )
 from dbdyno.analyse.meanwhile import MeanwhileFound
+from dbdyno.analyse.published import PublishedBeside
 from dbdyno.analyse.restarts import Survival, Survivor
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
@@ -126,8 +127,7 @@ class Ratio(Frozen):
 
 
 class Summary(Frozen):
-    """One metric of one variant over its measured trials: geometric mean (arithmetic where a value is not
-    positive)."""
+    """One metric of a variant over its measured trials: geometric mean, arithmetic if not all are above 0."""
 
     metric: str
     trials: int
@@ -149,7 +149,6 @@ class Dropped(Frozen):
 class GuardResult(Frozen):
     """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's mean;
     of `durable` it is how many of `trials` power cuts took something along.
-
     Where a reading is 0 there is no ratio: a relative guard then has both means, `value` and `baseline`."""
 
     text: str
@@ -585,6 +584,7 @@ class Analysis(Frozen):
     survival: Survival | None = absent(None)
     capacities: Capacities | None = absent(None)
     meanwhile: MeanwhileFound | None = absent(None)
+    published: tuple[PublishedBeside, ...] = absent(())
     trials_planned: int
 
     @property

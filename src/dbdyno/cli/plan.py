@@ -52,6 +52,7 @@ from dbdyno.prepare_run.stored_study import (
     application_lines,
     front_lines,
     planned_application,
+    published_lines,
 )
 from dbdyno.prepare_run.study_here import PlannedData, engine_of, planned_data, study_at, unchecked_text
 from dbdyno.records.in_use import InUse
@@ -62,6 +63,7 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, designs, excludes
 from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
 from dbdyno.study.nouns import STATEMENTS, Search
+from dbdyno.study.published import PublishedFigure
 from dbdyno.study.soak import OF_POWER, Soak
 from dbdyno.study.trials import Plan, Trial, Variant
 
@@ -98,6 +100,7 @@ class PlanDocument(Frozen):
     data: tuple[PlannedData, ...] = absent(())
     checks: tuple[str, ...] = absent(())
     in_use: InUse | None = absent(None)
+    published: tuple[PublishedFigure, ...] = absent(())
 
 
 # All trials of a study have the same phases.
@@ -195,6 +198,7 @@ class _Whole:
             calibrated=here.calibrated,
             factors=study.factors if study.search is not None else (),
             search=study.search,
+            published=study.published,
             **_around_load(study),
         )
 
@@ -227,7 +231,7 @@ class _Whole:
         if not study.untimed:
             lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
             lines.append(images_text(study, self.budget_s))
-        yield from map(Text, filter(None, lines))
+        yield from map(Text, filter(None, (*lines, *published_lines(study))))
 
 
 def _around_load(study: Study) -> dict[str, Any]:

@@ -71,6 +71,11 @@ FINDINGS = (
     Finding("components", find="dbdyno.findings.verdicts:find_components", asked=_of_one_host),
     Finding("second", find="dbdyno.findings.verdicts:find_second", asked=lambda basis: not basis.of_hosts),
     Finding(sections="dbdyno.findings.verdicts:sections"),
+    Finding(
+        "published",
+        "dbdyno.findings.published:sections",
+        asked=lambda basis: bool(basis.study.published),
+    ),
     Finding("search", "dbdyno.findings.search:sections", find=NOBODY),
     Finding(
         "hosts",

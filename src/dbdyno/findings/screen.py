@@ -34,6 +34,7 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
         *_beside_load(analysis),
         noise.smallest_text(analysis),
         _counted(analysis),
+        _published(analysis),
         *_warnings(analysis),
         _others(analysis, reruns),
         _too_noisy(analysis, to_go_on),
@@ -73,6 +74,16 @@ def _counted(analysis: Analysis) -> str:
     behind = [f" {numbers.ratio_text(one.ratio)}{'' if one.told else '~'}" for one in ratios if one.ratio]
     told = listed([naming.factor_text(one.variant) for one in ratios], VARIANTS_MOST, behind)
     return f"Counted work, instructions as a ratio: {told}" if told else ""
+
+
+def _published(analysis: Analysis) -> str:
+    """How figures of others lie beside those of this run, where the study has some."""
+    if not analysis.published:
+        return ""
+    # Here, because few studies have them.
+    from dbdyno.findings.published import inside_text
+
+    return inside_text(analysis)
 
 
 def _too_noisy(analysis: Analysis, to_go_on: Sequence[str]) -> str:

@@ -296,6 +296,18 @@ def acts_lines(study: Study) -> Iterator[str]:
         yield f"beside the load, after {numbers.seconds_text(act.at_s)}: {act.name}: {told}"
 
 
+def published_lines(study: Study) -> Iterator[str]:
+    """A line for each figure that others published of the study's variants."""
+    for one in study.published:
+        two_ends = one.low is not None and one.high is not None
+        interval = f" ({numbers.between_text(one.low or 0.0, one.high or 0.0)})" if two_ends else ""
+        metric = f" of {one.metric}" if one.metric else ""
+        yield (
+            f"published: {one.variant} over {one.against}{metric} {numbers.ratio_text(one.ratio)}{interval}"
+            f" by {one.source_text}, on {one.hardware}{f'; {one.differs}' if one.differs else ''}"
+        )
+
+
 def installed_of(installation: Installation, application: str | None = None) -> Installed:
     """What a run keeps of the engine that it measures."""
     own = {name: getattr(installation, name) for name in ("engine", "version", "origin", "digest")}

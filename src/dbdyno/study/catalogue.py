@@ -48,7 +48,7 @@ class Limits(BaseModel):
 class Option(BaseModel):
     """One option of a workload, as the driver describes it. `allowed` is null where the type says it all;
     without `shapes_data`, data made with one value serve a run with any other. Where one that `reads_only` is
-    on, no transaction writes.
+    on, no transaction writes; where one that `needs_procedures` is on, the server must have them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,6 +59,7 @@ class Option(BaseModel):
     help: str = ""
     shapes_data: bool = True
     reads_only: bool = False
+    needs_procedures: bool = False
 
     @property
     def limits(self) -> Limits | None:
@@ -115,17 +116,17 @@ class Catalogue:
     """The names that a study may use.
 
     `engines` are the engines' names; in those of `choosing` each session can have its own isolation level and
-    storage engine. `layers` maps each layer's name to its check; `metrics` are what a goal may name; `knobs`
-    says of a factor which levels it takes, as far as that is known without an engine. What is wrong with a
-    setting alone is judged again `beside` the others of a variant, because settings depend on each other.
-    `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up. `losing`
-    names the settings with which an engine loses commits in a power cut. `applications` maps the name of each
-    application to its check, `fronts` are the programs that can pass SQL on, and `given` checks the data that
-    a study brings. `files` says which files a study names; without it, none are read. `recorded` reads what a
-    recording says of itself, and raises UserError for a file that is none. Those of `networked` can be loaded
-    from another host, and in clusters of those of `each_writes` all nodes take writes. Those of
-    `ends_statements` end one for its time. Those of `sessions` take others beside the load's. A `lone` study
-    may have no factors, because its run is held against another.
+    storage engine, and workloads their procedures. `layers` maps each layer's name to its check; `metrics`
+    are what a goal may name; `knobs` says of a factor which levels it takes, as far as that is known without
+    an engine. What is wrong with a setting alone is judged again `beside` the others of a variant, because
+    settings depend on each other. `configure` reads an engine's own configuration file, and `gives_up` says
+    what a level gives up. `losing` names the settings with which an engine loses commits in a power cut.
+    `applications` maps the name of each application to its check, `fronts` are the programs that can pass SQL
+    on, and `given` checks the data that a study brings. `files` says which files a study names; without it,
+    none are read. `recorded` reads what a recording says of itself, and raises UserError for a file that is
+    none. Those of `networked` can be loaded from another host, and in clusters of those of `each_writes` all
+    nodes take writes. Those of `ends_statements` end one for its time. Those of `sessions` take
+    others beside the load's. A `lone` study may have no factors, because its run is held against another.
     """
 
     engines: Set[str]

@@ -204,6 +204,12 @@ RATE = _plain(
     {"type": "number", "exclusiveMinimum": 0, "maximum": RATE_PER_S_MAX},
     allowed=f"At most {RATE_PER_S_MAX:,.0f}",
 )
+RATIO_MOST = 1e6
+RATIO = _plain(
+    lambda value: values.number(value, 1 / RATIO_MOST, RATIO_MOST),
+    {"type": "number", "minimum": 1 / RATIO_MOST, "maximum": RATIO_MOST},
+)
+"""One figure over another."""
 SCHEDULE = _plain(lambda value: pacing.written(value, pacing.schedule_form), pattern(pacing.SCHEDULE))
 THINK_TIME = _plain(lambda value: pacing.written(value, pacing.think_time), pattern(pacing.THINK_TIME))
 

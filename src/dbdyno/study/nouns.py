@@ -27,6 +27,7 @@ from dbdyno.frozen import (
     listed,
 )
 from dbdyno.study.files import StudyFile
+from dbdyno.study.published import PublishedFigure
 from dbdyno.study.soak import Meanwhile, Soak
 
 SIZE_LETTERS = "KMGT"
@@ -482,7 +483,7 @@ class Study(Frozen):
     those that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other
     engine takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the
     engine is a URL, `server` says how that server is treated; else it is None. An hour of its host costs
-    `price_per_hour`, in whatever money."""
+    `price_per_hour`, in whatever money. `published` are others' figures of its variants."""
 
     title: str
     engine: Reference
@@ -511,6 +512,7 @@ class Study(Frozen):
     search: Search | None = absent(None)
     soak: Soak | None = absent(None)
     price_per_hour: float | None = absent(None)
+    published: tuple[PublishedFigure, ...] = absent(())
     path: str = ""
     # Where it lies, and what lies there, is no part of what it asks.
     place: str = Field(default="", exclude=True)
@@ -535,8 +537,8 @@ class Study(Frozen):
     @property
     def meaning(self) -> str:
         """A digest of what the study asks, however its file spells it: comments, spacing, the order of keys
-        and the spelling of values do not matter. How it is soaked, and what its host costs, are other
-        questions."""
+        and the spelling of values do not matter. How it is soaked, what its host costs and what others
+        published are other questions."""
         # What follows from the workload's name is left out, because a set has no order of its own.
         spelling: Any = {
             "path": True,
@@ -545,6 +547,7 @@ class Study(Frozen):
             "configuration": True,
             "soak": True,
             "price_per_hour": True,
+            "published": True,
             "workload": {"run_options"},
         }
         asked = self.model_dump(mode="json", exclude=spelling)

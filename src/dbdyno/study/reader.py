@@ -12,7 +12,7 @@ from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level, level_text
 from dbdyno.passwords import without_passwords
 from dbdyno.study import excludes, grammars, pacing, values
 from dbdyno.study.catalogue import Catalogue
-from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of_design
+from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of_design, variants_of
 from dbdyno.study.differences import read_files
 from dbdyno.study.document import Place, UnreadableStudy, parse_document, read_bytes
 from dbdyno.study.files import folder_of
@@ -31,6 +31,7 @@ from dbdyno.study.nouns import (
     Study,
     Workload,
 )
+from dbdyno.study.published import PublishedFigure
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import SectionReader
 from dbdyno.study.sections import (
@@ -57,6 +58,7 @@ from dbdyno.study.tables import (
     GOAL,
     HOST,
     KNOBS,
+    PUBLISHED,
     RANGE,
     RESTARTS,
     STUDY,
@@ -89,7 +91,7 @@ def parse_study(
     except UnreadableStudy as error:
         raise StudyError(path, _at_most(error.mistakes)) from None
     reader = _Reader(document, catalogue, folder if folder is not None else folder_of(path))
-    study = reader.study(path)
+    study = reader.judged(reader.study(path))
     if study is None:
         raise StudyError(path, _at_most(reader.mistakes))
     return study
@@ -173,6 +175,49 @@ class _Reader(SectionReader):
             digest=self.document.digest,
         )
 
+    def published(self) -> tuple[PublishedFigure, ...]:
+        """What others published of the study's variants."""
+        given = self.at((PUBLISHED.name,))
+        if given is not None and not isinstance(given, list):
+            told = f"`{PUBLISHED.name}` must be a list of tables, not {values.kind_text(given)}"
+            self.note((PUBLISHED.name,), told, f"write [[{PUBLISHED.name}]] above each")
+            return ()
+        return tuple(filter(None, map(self.published_figure, range(len(given or ())))))
+
+    def published_figure(self, index: int) -> PublishedFigure | None:
+        """One of them; None where it is wrong."""
+        place: Place = (PUBLISHED.name, index)
+        known = len(self.mistakes)
+        figure = self.section(PUBLISHED, place)
+        low, high = figure.get("low"), figure.get("high")
+        if len(self.mistakes) > known:
+            return None
+        if (low is None) != (high is None):
+            self.note(place, "an interval has two ends", "give both `low` and `high`, or neither")
+        elif low is not None and high is not None and not low <= figure["ratio"] <= high:
+            self.note((*place, "ratio"), "the ratio lies outside of its own interval", "low <= ratio <= high")
+        else:
+            return PublishedFigure(**figure)
+        return None
+
+    def judged(self, study: Study | None) -> Study | None:
+        """The study with what others published of its variants, once it is known as a whole; None when there
+        are mistakes."""
+        published = self.published()
+        if study is None:
+            return None
+        self.procedures(study.workload, study.factors)
+        names = [one.name for one in variants_of(study)] if published else []
+        for index, figure in enumerate(published):
+            for key, name in zip(("variant", "against"), figure.names, strict=True):
+                if name not in names:
+                    told = f"`{name}` is no variant of this study"
+                    self.note((PUBLISHED.name, index, key), told, values.nearest(name, names))
+            if figure.variant == figure.against:
+                told = f"`{figure.variant}` is held against itself"
+                self.note((PUBLISHED.name, index, "variant"), told, "name two variants")
+        return None if self.mistakes else study.but(published=published)
+
     def head(self, title: str) -> dict[str, Any]:
         """The keys that stand in no table. The engines are kept apart: layers are asked about them."""
         given = self.section(STUDY)
@@ -233,6 +278,18 @@ class _Reader(SectionReader):
             message = f"`{key}` cannot be chosen with {', '.join(sorted(fixed))}"
             self.note(("workload", key), message, "leave it out")
         return Opening(**given)
+
+    def procedures(self, workload: Workload, factors: tuple[Factor, ...]) -> None:
+        """Whether every engine has the procedures that the load calls in some variant."""
+        without = {one.engine for one in self.engines} - self.catalogue.choosing
+        varied = {factor.name: factor.levels for factor in factors}
+        for option in self.offer.options if self.offer is not None and without else ():
+            name = f"workload.{option.name}"
+            on = True in varied.get(name, (workload.options.get(option.name),))
+            if option.needs_procedures and on:
+                place: Place = ("factors", name) if self.at(("factors", name)) else ("workload", option.name)
+                told = f"`{option.name}`: there are no procedures for {', '.join(sorted(without))}"
+                self.note(place, told, "leave it out")
 
     def pace(self, workload: Workload, factors: tuple[Factor, ...]) -> None:
         """Whether what says when transactions start goes together, in every variant."""

@@ -50,6 +50,7 @@ from dbdyno.study.nouns import (
     Study,
     Workload,
 )
+from dbdyno.study.published import PublishedFigure
 from dbdyno.study.ranges import Scale
 from dbdyno.study.soak import OF_SOAKS, Act, Disturbance, Meanwhile, Soak
 
@@ -416,6 +417,31 @@ HOST = StudySection(
 )  # fmt: skip
 
 
+PUBLISHED = StudySection(
+    "published",
+    (
+        Key("variant", grammars.ONE_TEXT, "A variant, as `dyno plan` names it.", field="variant",
+            missing=lambda _: "name a variant of the study, as `dyno plan` shows it"),
+        Key("against", grammars.ONE_TEXT, "The variant that it is held against.", field="against"),
+        Key("metric", grammars.METRIC, "What was measured.", field="metric", otherwise="the goal's response"),
+        Key("ratio", grammars.RATIO, "The published ratio of the two.", field="ratio",
+            missing=lambda _: "write the published figure of `variant` over that of `against`"),
+        Key("low", grammars.RATIO, "The lower end of its interval, where the source has one.", field="low"),
+        Key("high", grammars.RATIO, "The upper end.", field="high"),
+        Key("source", grammars.ONE_TEXT, "Who published it, and where.", field="source",
+            missing=lambda _: "say who published it, and where"),
+        Key("year", integer(1970, 2999, ""), "When.", field="year", missing=lambda _: "write the year"),
+        Key("hardware", grammars.ONE_TEXT, "What it was measured on.", field="hardware",
+            missing=lambda _: "say on what it was measured, or that the source does not"),
+        Key("differs", grammars.ONE_TEXT, "What else differs from this study.", field="differs"),
+    ),
+    "A figure that others published of two variants of this study.",
+    PublishedFigure,
+    {"required": ["variant", "ratio", "source", "year", "hardware"],
+     "dependentRequired": {"low": ["high"], "high": ["low"]}},
+)  # fmt: skip
+
+
 BLOCKS_MAX = 10_000
 IMAGES_MAX = 10
 BASELINES_MAX = 100
@@ -473,6 +499,10 @@ def _variants(catalogue: Catalogue) -> Schema:
     }
 
 
+def _published(catalogue: Catalogue) -> Schema:
+    return {"type": "array", "description": PUBLISHED.about, "items": PUBLISHED.schema(catalogue)}
+
+
 STUDY = StudySection(
     "",
     (
@@ -523,6 +553,7 @@ STUDY = StudySection(
         Key("goal", structured(GOAL.schema)),
         Key("soak", structured(SOAK.schema)),
         Key("host", structured(HOST.schema)),
+        Key("published", structured(_published)),
     ),
     noun=Study,
     rules={

@@ -29,6 +29,15 @@ pub enum VectorSql {
     PgVector,
 }
 
+/// The language that procedures at the server are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcedureSql {
+    /// That of MariaDB and MySQL: a procedure's queries give its answer, and it begins and ends transactions itself.
+    Mysql,
+    /// PL/pgSQL: a call is a transaction.
+    Postgresql,
+}
+
 /// The dialect of a session. Constant per protocol.
 #[derive(Debug)]
 pub struct Dialect {
@@ -72,6 +81,8 @@ pub struct Dialect {
     /// The SQLSTATE of an insert's error after a DELETE passed over a row that another transaction deleted and inserted
     /// again: that one was in the way, as with a deadlock. `None` where DELETE waits and finds the row.
     pub passed_over: Option<&'static str>,
+    /// `None` where the workloads have no procedures for it.
+    pub procedures: Option<ProcedureSql>,
 }
 
 impl Dialect {

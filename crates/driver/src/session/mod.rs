@@ -23,7 +23,7 @@ pub mod sqlite;
 
 pub(crate) use any::{by_protocol, AnySession};
 pub(crate) use dialect::{is_name_byte, pieces, Syntax};
-pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
+pub use dialect::{Dialect, Identity, Placeholder, ProcedureSql, VectorSql};
 pub(crate) use hands_on::hands_on;
 pub use http::MARK as REQUEST_MARK;
 pub(crate) use left::end_what_was_left;

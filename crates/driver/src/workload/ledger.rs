@@ -32,9 +32,18 @@ impl Page {
     #[inline]
     pub async fn write<S: Session>(&mut self, session: &mut S) -> Result<()> {
         let Some(insert) = self.insert else { return Ok(()) };
-        self.written = true;
-        let row = [Value::Int(self.cut), Value::Int(self.client), Value::Int(self.entry)];
+        let row = self.row();
         session.execute(insert, &row, &mut ()).await.map(drop)
+    }
+
+    /// The row of the transaction under way, for a statement that writes it itself; nulls without a ledger.
+    #[inline]
+    pub fn row(&mut self) -> [Value<'static>; 3] {
+        if self.insert.is_none() {
+            return [Value::Null; 3];
+        }
+        self.written = true;
+        [self.cut, self.client, self.entry].map(Value::Int)
     }
 
     /// Goes on with the numbers of the page before, whose connection was lost.

@@ -30,6 +30,8 @@ pub struct OptionSpec {
     pub shapes_data: bool,
     /// Where it is on, no transaction writes.
     pub reads_only: bool,
+    /// Where it is on, the server must have procedures (`Dialect::procedures`).
+    pub needs_procedures: bool,
 }
 
 /// The type of an option with its default and what is allowed.
@@ -74,7 +76,14 @@ pub struct Typed<T> {
 impl<T> Typed<T> {
     const fn new(name: &'static str, kind: OptionType, help: &'static str) -> Self {
         Typed {
-            spec: OptionSpec { name, kind, help, shapes_data: true, reads_only: false },
+            spec: OptionSpec {
+                name,
+                kind,
+                help,
+                shapes_data: true,
+                reads_only: false,
+                needs_procedures: false,
+            },
             values: PhantomData,
         }
     }
@@ -111,6 +120,12 @@ impl Typed<bool> {
     /// Where it is on, no transaction writes.
     pub const fn that_only_reads(mut self) -> Self {
         self.spec.reads_only = true;
+        self
+    }
+
+    /// Where it is on, the server must have procedures.
+    pub const fn that_needs_procedures(mut self) -> Self {
+        self.spec.needs_procedures = true;
         self
     }
 }
@@ -189,7 +204,8 @@ impl OptionSpec {
             }
         };
         json!({"name": self.name, "type": kind, "default": self.default(), "allowed": allowed, "help": self.help,
-               "shapes_data": self.shapes_data, "reads_only": self.reads_only})
+               "shapes_data": self.shapes_data, "reads_only": self.reads_only,
+               "needs_procedures": self.needs_procedures})
     }
 }
 

@@ -39,6 +39,7 @@ static DIALECT: Dialect = Dialect {
     warnings: None,
     limit: "LIMIT {}",
     passed_over: None,
+    procedures: None,
 };
 
 /// What the sessions of this thread were asked since the last call, each with its number before it.

@@ -135,7 +135,8 @@ def workload_text(analysis: Analysis) -> str:
     fixed = analysis.study.settings.get(FRONT_KIND, NO_FRONT)
     through += f", through {level_text(fixed)}" if fixed != NO_FRONT else ""
     clients = plural(workload.clients, "client")
-    return clean(f"{workload.name}, {clients}{loop}{schedule}{think_time}{through}")
+    called = ", by procedures" if workload.options.get("procedures") else ""
+    return clean(f"{workload.name}{called}, {clients}{loop}{schedule}{think_time}{through}")
 
 
 def size_text(analysis: Analysis) -> str:

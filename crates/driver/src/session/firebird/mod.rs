@@ -49,6 +49,7 @@ static DIALECT: Dialect = Dialect {
     warnings: None,
     limit: "FETCH FIRST {} ROWS ONLY",
     passed_over: None,
+    procedures: None,
 };
 
 /// A session on one attachment.

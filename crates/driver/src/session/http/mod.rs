@@ -44,6 +44,7 @@ static DIALECT: Dialect = Dialect {
     warnings: None,
     limit: "",
     passed_over: None,
+    procedures: None,
 };
 
 /// One client of an application, on a connection that is kept between requests where the application keeps it.

@@ -1,6 +1,6 @@
 //! The SQL of MariaDB and MySQL.
 
-use crate::session::{Dialect, Identity, Placeholder};
+use crate::session::{Dialect, Identity, Placeholder, ProcedureSql};
 
 const OF_INNODB: Dialect = Dialect {
     name: "mysql",
@@ -23,6 +23,7 @@ const OF_INNODB: Dialect = Dialect {
     warnings: Some("SHOW WARNINGS"),
     limit: "LIMIT {}",
     passed_over: None,
+    procedures: Some(ProcedureSql::Mysql),
 };
 
 pub(super) static DIALECT: Dialect = OF_INNODB;

@@ -18,8 +18,8 @@ mod value;
 use super::{
     pieces,
     plan::{asked, only_text},
-    Answer, Collect, Concrete, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement,
-    Statements, Syntax, Target, Traffic, Value, VectorSql,
+    Answer, Collect, Concrete, Dialect, Identity, Numbered, Placeholder, ProcedureSql, RowBuffer, Rows,
+    Session, Statement, Statements, Syntax, Target, Traffic, Value, VectorSql,
 };
 use crate::error::{Code, Error, Fate, Result};
 use channel::Channel;
@@ -53,6 +53,7 @@ static DIALECT: Dialect = Dialect {
     warnings: None,
     limit: "LIMIT {}",
     passed_over: Some("23505"),
+    procedures: Some(ProcedureSql::Postgresql),
 };
 
 /// The state in a ReadyForQuery that says: no transaction is open.

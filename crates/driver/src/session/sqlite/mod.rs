@@ -37,6 +37,7 @@ static DIALECT: Dialect = Dialect {
     warnings: None,
     limit: "LIMIT {}",
     passed_over: None,
+    procedures: None,
 };
 
 /// A session on one connection.

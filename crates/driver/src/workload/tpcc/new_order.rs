@@ -37,14 +37,14 @@ enum Insert {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
-    supplier: i64,
-    item: i64,
-    quantity: i64,
+pub(super) struct Line {
+    pub supplier: i64,
+    pub item: i64,
+    pub quantity: i64,
     /// `None` for an item that does not exist.
-    price: Option<Cents>,
-    amount: Amount,
-    info: Option<[u8; 24]>,
+    pub price: Option<Cents>,
+    pub amount: Amount,
+    pub info: Option<[u8; 24]>,
 }
 
 impl NewOrder {
@@ -263,7 +263,7 @@ fn info_of(value: Value<'_>) -> Option<[u8; 24]> {
 }
 
 /// Draws the lines and sorts them by supplier and item: all orders then lock stock in the same sequence.
-fn draw_lines(
+pub(super) fn draw_lines(
     lines: &mut Vec<Line>,
     random: &mut Random,
     home: i64,

@@ -30,16 +30,16 @@ pub struct Payment {
 
 /// Who pays how much where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slip {
-    district: i64,
-    customer_warehouse: i64,
-    customer_district: i64,
-    wanted: Wanted,
-    amount: Cents,
+pub(super) struct Slip {
+    pub district: i64,
+    pub customer_warehouse: i64,
+    pub customer_district: i64,
+    pub wanted: Wanted,
+    pub amount: Cents,
 }
 
 impl Slip {
-    fn draw(random: &mut Random, home: i64, warehouses: i64) -> Self {
+    pub fn draw(random: &mut Random, home: i64, warehouses: i64) -> Self {
         let district = random.between(1, draw::DISTRICTS);
         let remote = warehouses > 1 && random.below(100) < 15;
         let (customer_warehouse, customer_district) = if remote {
