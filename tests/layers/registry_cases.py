@@ -45,6 +45,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "storage.folder": ("/mnt/one", "/mnt/other"),
     "storage.page_cache": ("keep", "drop"),
     "cluster.nodes": (1, 3),
+    "cluster.kind": ("galera", "asynchronous"),
     "cluster.load": ("one", "all"),
     "fault.memory": ("none", "512M"),
     "fault.disk_operations": ("none", 200),

@@ -14,7 +14,7 @@ from dbdyno.errors import StudyError
 from dbdyno.frozen import Level
 from dbdyno.study import DURABLE, Guard, Restarts, Study, designs, parse_study, study_schema
 from dbdyno.study.designs import CONTROL
-from dbdyno.study.sections import OF_NODES
+from dbdyno.study.nodes import OF_NODES
 from dbdyno.study.soak import Act
 from dbdyno.study.tables import CUTS_OF_GUARD
 from dbdyno.study.trials import phases_of

@@ -281,6 +281,17 @@ def test_a_load_goes_to_all_nodes_where_each_of_them_takes_writes() -> None:
     assert mistakes(CLUSTER_STUDY.replace("mariadb", "postgresql")) == [said]
 
 
+def test_of_replicas_none_takes_writes_and_a_kind_needs_nodes() -> None:
+    kind = CLUSTER_STUDY + '"cluster.kind" = ["asynchronous"]\n'
+    assert mistakes(kind.replace('= ["asyn', '= ["galera", "asyn')) == [
+        "7: in a cluster of mariadb the first node alone takes writes"
+    ]
+    alone = kind.replace('"cluster.nodes" = [1, 3]\n"cluster.load" = ["one", "all"]\n', "")
+    assert mistakes(alone.replace('["asyn', '["galera", "asyn')) == [
+        "6: `cluster.kind` is of a cluster, and there is none"
+    ]
+
+
 def test_reads_go_to_all_nodes_of_any_engine_unless_one_of_them_is_struck() -> None:
     reads = CLUSTER_STUDY.replace("mariadb", "postgresql").replace("tpcb", "point_select")
     assert read_of_cluster(reads).workload.name == "point_select"

@@ -57,23 +57,51 @@ class Membership:
 class Cluster(Protocol):
     """An engine's clusters. The nodes' `asks` are by name."""
 
-    PORT: int
-    """The usual port of the engine's network."""
-    AWAY_S: float
-    """How long a node is paused or cut off: longer than the others wait for it."""
-    SETTINGS: frozenset[str]
-    """Settings that the nodes differ in."""
-    EACH_WRITES: bool
-    """Whether each node takes writes, and not the first one alone."""
-    WHO: str
-    """A statement by which a node tells its name."""
-    PROGRESS: str
-    """A statement whose answer ends with how far a node has come, as a number that grows."""
-    NOW: str
-    """The time at which a statement began, in seconds of Unix time: what it sees is not older."""
+    @property
+    def PORT(self) -> int:  # noqa: N802  a module is a cluster, too
+        """The usual port of the engine's network."""
+        ...
 
-    FOUNDING: Mapping[str, Level]
-    """Further settings of a server that waits for no other."""
+    @property
+    def AWAY_S(self) -> float:  # noqa: N802
+        """How long a node is paused or cut off: longer than the others wait for it."""
+        ...
+
+    @property
+    def SETTINGS(self) -> frozenset[str]:  # noqa: N802
+        """Settings that the nodes differ in."""
+        ...
+
+    @property
+    def EACH_WRITES(self) -> bool:  # noqa: N802
+        """Whether each node takes writes, and not the first one alone."""
+        ...
+
+    @property
+    def WHO(self) -> str:  # noqa: N802
+        """A statement by which a node tells its name."""
+        ...
+
+    @property
+    def PROGRESS(self) -> str:  # noqa: N802
+        """A statement whose answer ends with how far a node has come, as a number that grows."""
+        ...
+
+    @property
+    def NOW(self) -> str:  # noqa: N802
+        """The time at which a statement began, in seconds of Unix time: what it sees is not older."""
+        ...
+
+    @property
+    def FOUNDING(self) -> Mapping[str, Level]:  # noqa: N802
+        """Further settings of a server that waits for no other."""
+        ...
+
+    @property
+    def TOLD_ALONE(self) -> Sequence[str]:  # noqa: N802
+        """Counters of the first node that grow only where a commit was told without the word of another one,
+        although the kind of the cluster promises that."""
+        ...
 
     def require(self, installation: Installation) -> None:
         """Raises Blocked where what all clusters of the engine need is not here."""
@@ -110,6 +138,11 @@ class Cluster(Protocol):
         """Makes a clone of the first node's data, which no server has open, those of a further node."""
         ...
 
+    def attach(self, ask: Ask, first: Peer) -> None:
+        """Has a node that was just started follow the first one, where its data and its settings do not say
+        that."""
+        ...
+
     def membership(self, asks: Mapping[str, Ask], first: str) -> Membership:
         """Who takes part, by the word of the first node and of all others. Raises DriverFailed where one does
         not answer."""
@@ -118,7 +151,7 @@ class Cluster(Protocol):
     def lag(self, asks: Mapping[str, Ask], first: str) -> Mapping[str, float]:
         """How far nodes are behind at this moment, the worst of them, and what has stopped them since they
         started: what the engine tells of `replay_lag_s`, `replay_lag_bytes`, `receive_queue` (write sets),
-        `flow_control_s` and `node_aborts`."""
+        `transactions_behind`, `flow_control_s` and `node_aborts`."""
         ...
 
     def position(self, ask: Ask) -> str:
@@ -133,9 +166,10 @@ class Cluster(Protocol):
         """How a node that came back had what it had missed, by the end of its log."""
         ...
 
-    def refill(self, site: Site, first: Site) -> str:
+    def refill(self, site: Site, first: Site, url: str) -> str:
         """Throws the data of a node away that has ended, so that it gets all of them again, here or when it
-        starts. Returns how; empty where the node's log tells that. Raises ServerFailed where that fails."""
+        starts. The first node answers at a URL. Returns how; empty where the node's log tells that. Raises
+        ServerFailed where that fails."""
         ...
 
     def donor(self, log: str) -> str:

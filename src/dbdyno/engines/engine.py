@@ -528,13 +528,13 @@ class Engine:
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
     data of an older one; without it none does. By `network` another host reaches its server; without it none
-    does. By `runtime` a server that runs already is studied. By `cluster` several servers are one; without it
-    an engine has one node. By `platforms` it is had for other
-    architectures, and `machine_sql` is answered with the machine that the server was built for. An embedded
-    one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says. A session that
-    is told `statement_timeout`, with the time as `{s}` or `{ms}`, has longer statements ended; empty where
-    none has. By `indexes` it is asked for those that a variant has, and by `meter` what a statement reads.
-    By `locks` it is asked who waits for whom; one that lives in the load process has none.
+    does. By `runtime` a server that runs already is studied. By `clusters` several servers are one, by
+    their kind, the first where a study names none; without them an engine has one node. By `platforms` it is
+    had for other architectures, and `machine_sql` is answered with the machine that the server was built for.
+    An embedded one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says. A
+    session that is told `statement_timeout`, with the time as `{s}` or `{ms}`, has longer ones ended; empty
+    where none has. By `indexes` it is asked for those that a variant has, and by `meter` what a statement
+    reads. By `locks` it is asked who waits for whom; one that lives in the load process has none.
     """
 
     name: str
@@ -564,7 +564,7 @@ class Engine:
     machine_sql: str = ""
     shell: Shell | None = None
     guest: GuestProgram | None = None
-    cluster: Cluster | None = None
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
     statement_timeout: str = ""
     meter: StatementMeter | None = None
     indexes: IndexWords | None = None

@@ -66,10 +66,9 @@ class Nodes:
     """The nodes by name, and which of them is `first`: the one that the load goes to, where that does not go
     `to_all`. Ended by `end`."""
 
-    def __init__(self, engine: Engine, count: int) -> None:
-        assert engine.cluster is not None, "the layer has asked"
+    def __init__(self, engine: Engine, cluster: Cluster, count: int) -> None:
         self.engine = engine
-        self.cluster: Cluster = engine.cluster
+        self.cluster = cluster
         self.count = count
         self.by_name: dict[str, ClusterNode] = {}
         self.segment = NetworkSegment(count)
@@ -148,7 +147,10 @@ class Nodes:
         if node.server is not None:
             settings = {**self._settings(node), **more}
             more |= self.cluster.again(node.site, settings, alone)
-        return self._started(node, more)
+        server = self._started(node, more)
+        if node is not self.first:
+            self.cluster.attach(node.ask, self.first.site.peer)
+        return server
 
     def _settings(self, node: ClusterNode) -> dict[str, Level]:
         assert self._ground is not None, "the nodes have their data"
@@ -231,7 +233,7 @@ class Nodes:
     def refill(self, node: ClusterNode) -> str:
         """Starts a node that has ended without its data, and waits until it has got all of them and takes
         part. Returns how."""
-        how = self.cluster.refill(node.site, self.first.site)
+        how = self.cluster.refill(node.site, self.first.site, self.first.url)
         # Of what it was before, nothing is left to go on from.
         node.server = None
         server = self.start(node)

@@ -1,37 +1,53 @@
-"""The cluster layer: how many servers hold the database together, and which of them clients are on. Each says
-so itself."""
+"""The cluster layer: how many servers hold the database together, how, and which of them clients are on. Each
+says so itself."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dbdyno.driver.load import LoadOfNodes
 from dbdyno.engines.nodes import Nodes
-from dbdyno.errors import Blocked, DriverFailed
+from dbdyno.errors import Blocked, DriverFailed, Mistake
+from dbdyno.frozen import Level, level_text
 from dbdyno.host.namespaces import FACTOR
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import ForSome, LayerOfKnobs, proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study.sections import ALL_NODES, NODES_LOADED
+from dbdyno.study.nodes import ALL_NODES, KIND, NODES_LOADED
 
-KNOWN = "take mariadb or postgresql"
+if TYPE_CHECKING:
+    from dbdyno.engines.engine import Engine
+    from dbdyno.host.writers import Allowed
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.study import Factor
+
+KNOWN = "take mariadb, mysql or postgresql"
+KINDS = ("galera", "streaming", "asynchronous", "semi-synchronous")
+WORD = "each node's own word"
+LONGER = "raise the time that the first node waits, or take servers that answer within it"
 
 
 @dataclass(frozen=True)
 class ServersTogether(Request):
-    """So many servers of the engine, on a network of their own."""
+    """So many servers of the engine, on a network of their own; of its first kind where none is named."""
 
     count: int
+    kind: str
 
     def apply(self, setup: Setup) -> None:
-        if setup.engine.cluster is None:
+        clusters = setup.engine.clusters
+        if not clusters:
             raise Blocked(FACTOR, f"{setup.engine.title} has no cluster here", KNOWN)
-        setup.engine.cluster.require(setup.installation)
+        cluster = clusters[self.kind or next(iter(clusters))]
+        cluster.require(setup.installation)
         if setup.wish is not None and self.count > 1:
             reason = "the nodes' data lie in folders, and a volume holds one server's"
             raise Blocked(FACTOR, reason, "leave the storage layer and power cuts out")
-        setup.nodes = Nodes(setup.engine, self.count)
+        setup.nodes = Nodes(setup.engine, cluster, self.count)
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,50 @@ class ToAll(Request):
         if setup.nodes is None:
             raise Blocked(NODES_LOADED, "there is no cluster", f'give "{FACTOR}" as well')
         setup.nodes.to_all = True
+
+
+class _Clusters(LayerOfKnobs):
+    """Its number of nodes and their kind are one wish."""
+
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        found = super().mistakes(factor, engine, installation, allowed)
+        lacking = [level_text(one) for one in factor.levels if level_text(one) not in engine.clusters]
+        if found or factor.name != KIND or not lacking:
+            return found
+        hint = f"it has: {', '.join(engine.clusters)}"
+        return [
+            Mistake(0, f"{KIND}: {engine.title} has no cluster of the kind {one!r}", hint) for one in lacking
+        ]
+
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        asked: list[Request] = []
+        if "nodes" in levels:
+            asked.append(
+                ServersTogether(int(level_text(levels["nodes"])), level_text(levels.get("kind", "")))
+            )
+        return (*asked, *super().ask(levels, engine))
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        """A first node that told commits without the word of another one was not what it was asked to be."""
+        nodes = running.setup.nodes
+        if evidence.factor != KIND or nodes is None or nodes.count == 1:
+            return super().exercised(evidence, running)
+        before, after = running.status_before, running.status_after
+        alone = sum(after.get(name, 0.0) - before.get(name, 0.0) for name in nodes.cluster.TOLD_ALONE)
+        source = ", ".join(nodes.cluster.TOLD_ALONE)
+        if not source:
+            return evidence
+        shown = Reading(value=f"{alone:,.0f} commits told without the word of another node", source=source)
+        if not alone:
+            return evidence.but(exercised=shown)
+        reason = f"the first node went on alone during the load: {shown.value}"
+        return evidence.but(exercised=shown, in_effect=False, reason=reason, remedy=LONGER)
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -56,9 +116,22 @@ def _prove(level: str, running: Running) -> Evidence:
         found, differing = None, failure.message
     words = differing or (found.words if found else "")
     counted = "1 node" if nodes.count == 1 else f"{nodes.count} nodes"
-    reading = Reading(value=f"{counted}: {words}", source="each node's own word")
+    reading = Reading(value=f"{counted}: {words}", source=WORD)
     in_effect = found is not None and found.whole and not differing and str(nodes.count) == level
     return proof(FACTOR, level, reading, in_effect, f"{running.setup.engine.title} started as often")
+
+
+def _prove_kind(level: str, running: Running) -> Evidence:
+    """What nodes say of how they take part is what those of that kind say."""
+    nodes = running.setup.nodes
+    if nodes is None:
+        return proof(KIND, level, Reading(value="one server", source="Dyno started no other"), False, "")
+    try:
+        found = nodes.membership()
+    except DriverFailed as failure:
+        return proof(KIND, level, Reading(value=failure.message, source=WORD), False, "")
+    in_effect = found.whole and nodes.cluster is running.setup.engine.clusters.get(level)
+    return proof(KIND, level, Reading(value=found.words, source=WORD), in_effect, "the nodes' settings")
 
 
 def _differing(running: Running, nodes: Nodes) -> str:
@@ -115,7 +188,7 @@ def _dealt(running: Running) -> Reading | None:
     return Reading(value=words, source="the clients' own count")
 
 
-CLUSTER = LayerOfKnobs(
+CLUSTER = _Clusters(
     "cluster",
     Knob(
         name=FACTOR,
@@ -123,10 +196,18 @@ CLUSTER = LayerOfKnobs(
         pattern="[1-5]",
         effect="so many servers, each on data of its own, that replicate",
         proof="each node's word on who takes part, and its settings",
-        ask=lambda level, _: (ServersTogether(int(level)),),
         prove=_prove,
         in_production=False,
         exercised=_followed,
+    ),
+    Knob(
+        name=KIND,
+        levels=", ".join(KINDS),
+        pattern="|".join(KINDS),
+        effect="how they replicate; by default the first that the engine has",
+        proof="each node's word on its part, and that no commit of the load was told without the others",
+        prove=_prove_kind,
+        in_production=False,
     ),
     Knob(
         name=NODES_LOADED,
@@ -139,6 +220,6 @@ CLUSTER = LayerOfKnobs(
         in_production=False,
         exercised=_dealt,
     ),
-    engines=ForSome(lambda engine: engine.cluster is not None, "has no cluster here", KNOWN),
+    engines=ForSome(lambda engine: bool(engine.clusters), "has no cluster here", KNOWN),
 )
-"""`cluster.nodes = LEVEL` and `cluster.load = LEVEL`."""
+"""`cluster.KNOB = LEVEL`."""

@@ -174,8 +174,13 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         networked=Those(registry.ENGINES, lambda engine: engine.network),
         ends_statements=Those(registry.ENGINES, lambda engine: engine.statement_timeout),
         sessions=Those(registry.ENGINES, lambda engine: engine.locks),
-        each_writes=Those(registry.ENGINES, lambda one: one.cluster and one.cluster.EACH_WRITES),
+        each_writes=Those(registry.ENGINES, _writes_on_each),
     )
+
+
+def _writes_on_each(engine: Engine) -> bool:
+    """Whether a cluster of the kind that the engine has by default takes writes on all nodes."""
+    return next((kind.EACH_WRITES for kind in engine.clusters.values()), False)
 
 
 def _configure(name: str, folder: Path, reference: Reference) -> Configuration:

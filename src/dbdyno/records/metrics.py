@@ -439,6 +439,8 @@ _HOST = (
     Metric("replay_lag_bytes", "log not replayed", "", _LOWER,
            "Bytes of log that the standby of PostgreSQL that was furthest behind had not replayed, right "
            "after the load.", _total("replay_lag_bytes")),
+    Metric("transactions_behind", "transactions not applied", "", _LOWER, "Transactions that the replica "
+           "furthest behind had not applied right after the load.", _total("transactions_behind")),
     Metric("receive_queue", "write sets not applied", "", _LOWER,
            "Write sets that the node of Galera that was furthest behind had received and not applied, right "
            "after the load.", _total("receive_queue")),

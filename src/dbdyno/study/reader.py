@@ -17,6 +17,7 @@ from dbdyno.study.differences import read_files
 from dbdyno.study.document import Place, UnreadableStudy, parse_document, read_bytes
 from dbdyno.study.files import folder_of
 from dbdyno.study.meanwhile import read_meanwhile
+from dbdyno.study.nodes import require_nodes
 from dbdyno.study.nouns import (
     BASELINE,
     CAPACITY,
@@ -47,7 +48,6 @@ from dbdyno.study.sections import (
     read_statements,
     read_upgraded,
     require_machine,
-    require_nodes,
 )
 from dbdyno.study.tables import (
     ACTS,

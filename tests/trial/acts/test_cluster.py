@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dbdyno.driver.load import LoadOfNodes
 from dbdyno.driver.tally import Acknowledged
+from dbdyno.engines.mariadb.replication import HOW
 from dbdyno.engines.nodes import ClusterNode, Nodes
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
+from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
-from dbdyno.records.record import Loss, Recovery
+from dbdyno.records.record import Evidence, Loss, Recovery
 from dbdyno.study.soak import Act
 from dbdyno.trial import nodes as trial_nodes
 from dbdyno.trial.acts import act_on, cluster
 from dbdyno.trial.acts.cluster import NodeLook, Staleness, longest_still_s, staleness
 from dbdyno.trial.acts.endings import Acknowledgement, Acted
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.verify import verify
+from dbdyno.trial.verify import exercised, verify
 from tests.needs import needs_root, skipping_blocked
 from tests.trial.acts.rounds_cases import round_with, running, trial_of
 from tests.trials import alone_on_host
@@ -173,6 +177,55 @@ def _kept_by_all(found: Acted, *transfers: str) -> None:
     assert recovery.present >= recovery.acknowledged > 0
     assert recovery.cluster is not None and recovery.cluster.transfer in transfers
     assert all(check.holds for check in found.checks)
+
+
+@pytest.mark.parametrize(("engine", "version"), [("mariadb", "11.8"), ("mysql", "9.7")])
+def test_what_a_replica_confirmed_outlives_the_first_node(
+    homes_with_data: Path, engine: str, version: str
+) -> None:
+    levels: dict[str, Level] = {"cluster.nodes": 2, "cluster.kind": "semi-synchronous"}
+    at_work = running(engine, levels, Act.NODE_EMPTY, version=version)
+    with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
+        shown = verify(up, bench.levels_by_layer(trial_of(levels, Act.NODE_EMPTY)), bench.layers)
+        assert [one.factor for one in shown if one.in_effect] == ["cluster.nodes", "cluster.kind"], shown
+        emptied = act_on(up, round_with(Act.NODE_EMPTY), bench, undo)
+        assert emptied.recovery.cluster is not None
+        assert (emptied.recovery.cluster.struck, emptied.recovery.cluster.donor) == ("node2", "node1")
+        found = act_on(emptied.running, round_with(Act.FIRST_LOST), bench, undo)
+        assert nodes_of(up).first.name == "node2"
+    _kept_by_all(emptied, HOW)
+    _kept_by_all(found, HOW)
+
+
+def test_a_first_node_that_goes_on_alone_is_not_what_was_asked_for(homes_with_data: Path) -> None:
+    levels: dict[str, Level] = {
+        "cluster.nodes": 2,
+        "cluster.kind": "semi-synchronous",
+        "config.rpl_semi_sync_master_timeout": 50,
+    }
+    at_work = running("mariadb", levels, Act.FIRST_LOST, version="11.8")
+    with alone_on_host(), skipping_blocked(), at_work as (up, bench, _):
+        nodes = nodes_of(up)
+        assert nodes.cluster.permits({**nodes.first.settings, **up.setup.settings}) is Loss.COMMITS
+        evidence = verify(up, bench.levels_by_layer(trial_of(levels, Act.FIRST_LOST)), bench.layers)
+        with_it = _shown(_after_a_load(up), evidence)
+        assert with_it.in_effect and with_it.exercised is not None
+        assert with_it.exercised.value == "0 commits told without the word of another node"
+        with nodes.paused(nodes.others[0]):
+            driven = _after_a_load(up)
+        alone = _shown(driven, evidence)
+    assert not alone.in_effect
+    assert alone.reason.startswith("the first node went on alone during the load")
+
+
+def _after_a_load(up: Running) -> Running:
+    before = up.status()
+    assert up.load.run(up.setup.job).operations > 0
+    return replace(up, status_before=before, status_after=up.status())
+
+
+def _shown(driven: Running, evidence: Sequence[Evidence]) -> Evidence:
+    return next(one for one in exercised(evidence, driven, LAYERS) if one.factor == "cluster.kind")
 
 
 MS = 1_000_000

@@ -9,6 +9,12 @@ from pathlib import Path
 from dbdyno.engines.engine import Engine, IndexWords, UnderValgrind, VectorWords
 from dbdyno.engines.mariadb import cluster, data, facts, running, server, settings
 from dbdyno.engines.mariadb.facts import COMPARED_BY, PRODUCTION
+from dbdyno.engines.mariadb.replication import (
+    ASYNCHRONOUS,
+    MARIADB_WORDS,
+    SEMI_SYNCHRONOUS,
+    Replication,
+)
 
 MARIADB = Engine(
     name="mariadb",
@@ -43,7 +49,11 @@ MARIADB = Engine(
     platforms=server.PLATFORMS,
     machine_sql="SELECT @@version_compile_machine",
     runtime=running,
-    cluster=cluster,
+    clusters={
+        "galera": cluster,
+        ASYNCHRONOUS: Replication(MARIADB_WORDS, semi=False),
+        SEMI_SYNCHRONOUS: Replication(MARIADB_WORDS, semi=True),
+    },
     statement_timeout="SET SESSION max_statement_time = {s}",
     meter=facts.METER,
     locks=facts.LOCKS,

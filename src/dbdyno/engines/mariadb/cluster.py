@@ -37,6 +37,7 @@ SETTINGS = frozenset(
     }
 )
 FOUNDING: Mapping[str, Level] = {"wsrep_cluster_address": "gcomm://"}
+TOLD_ALONE: Sequence[str] = ()
 EACH_WRITES = True
 PROGRESS = "SHOW GLOBAL STATUS LIKE 'wsrep\\_last\\_committed'"
 WHO = "SELECT @@wsrep_node_name"
@@ -137,6 +138,10 @@ def again(site: Site, settings: Mapping[str, Level], alone: bool) -> Mapping[str
     return {"wsrep_start_position": positions[-1]} if positions else {}
 
 
+def attach(_ask: Ask, _first: Peer) -> None:
+    """Its settings name all nodes."""
+
+
 def membership(asks: Mapping[str, Ask], _first: str) -> Membership:
     told, whole = [], True
     for name, ask in asks.items():
@@ -180,7 +185,7 @@ def transfer(log: str) -> str:
     return next(reversed(TRANSFERRED.findall(log)), "nothing missed")
 
 
-def refill(site: Site, _first: Site) -> str:
+def refill(site: Site, _first: Site, _url: str) -> str:
     """A node without any data asks for all of them when it starts."""
     data = site.data / "database"
     had = data.stat()

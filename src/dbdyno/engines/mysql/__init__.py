@@ -6,8 +6,10 @@ It descends with MariaDB from one server: what both still say alike is taken fro
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine, IndexWords
+from dbdyno.engines.mariadb.replication import ASYNCHRONOUS, SEMI_SYNCHRONOUS, Replication
 from dbdyno.engines.mysql import data, facts, running, server, settings
 from dbdyno.engines.mysql.facts import COMPARED_BY, PRODUCTION
+from dbdyno.engines.mysql.replication import MYSQL_WORDS
 
 MYSQL = Engine(
     name="mysql",
@@ -24,6 +26,10 @@ MYSQL = Engine(
     compared=COMPARED_BY,
     upgrading=data,
     runtime=running,
+    clusters={
+        ASYNCHRONOUS: Replication(MYSQL_WORDS, semi=False),
+        SEMI_SYNCHRONOUS: Replication(MYSQL_WORDS, semi=True),
+    },
     statement_timeout="SET SESSION max_execution_time = {ms}",
     meter=facts.METER,
     locks=facts.LOCKS,

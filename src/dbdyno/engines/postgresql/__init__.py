@@ -30,7 +30,7 @@ POSTGRESQL = Engine(
     platforms=server.PLATFORMS,
     machine_sql="SELECT version()",
     runtime=running,
-    cluster=cluster,
+    clusters={"streaming": cluster},
     statement_timeout="SET statement_timeout = {ms}",
     meter=facts.METER,
     locks=facts.LOCKS,

@@ -34,6 +34,7 @@ UNCONFIRMED = ("off", "local")
 TELLING = ("wal_log_hints", "data_checksums")
 """With one of these on, pg_rewind can tell which pages differ."""
 FOUNDING: Mapping[str, Level] = {}
+TOLD_ALONE: Sequence[str] = ()
 EACH_WRITES = False
 PROGRESS = (
     "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
@@ -92,6 +93,10 @@ def follow(site: Site, first: Peer) -> None:
     _write(site.data, "primary_conninfo", _reached(first, site.peer))
 
 
+def attach(_ask: Ask, _first: Peer) -> None:
+    """Its data name the first node."""
+
+
 def membership(asks: Mapping[str, Ask], first: str) -> Membership:
     """A standby takes part when the primary sends it the log, and it says itself that it receives it."""
     rows = asks[first]("SELECT application_name, state, sync_state FROM pg_stat_replication")
@@ -132,7 +137,7 @@ def transfer(_log: str) -> str:
     return "streaming"
 
 
-def refill(site: Site, first: Site) -> str:
+def refill(site: Site, first: Site, _url: str) -> str:
     _base_backed_up(site, first)
     return "base backup"
 
