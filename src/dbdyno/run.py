@@ -465,11 +465,12 @@ def statements_answered(draft: Draft, bench: Bench, running: Running) -> None:
     from dbdyno.trial.statement_costs import statement_costs
 
     variant = draft.trial.variant.name
-    if variant not in bench.sent:
+    first = variant not in bench.sent
+    if first:
         answers, bench.sent[variant] = answers_of(running, bench.run.seed)
         draft.answers = answers.but(schema_told=schema_of(running))
     if bench.run.in_use is None:
-        draft.costs = statement_costs(running, bench.sent[variant])
+        draft.costs = statement_costs(running, bench.sent[variant], counted=first)
 
 
 def asked_beside(running: Running, bench: Bench) -> str:

@@ -84,6 +84,58 @@ def test_spilled_sorts_and_cpu_are_told_of_each_statement_of_both_sides(
     assert "What statements cost" not in dyno("report", "last").stdout
 
 
+OF_INDEX = """
+title  = "Does the index help?"
+engine = "{engine}"
+blocks = 1
+[workload]
+name   = "statements"
+folder = "queries"
+setup  = "setup.sql"
+rounds = 1
+[factors]
+"schema.index" = ["none", "CREATE INDEX of_kind ON things (kind)"]
+"""
+DIGITS = "".join(f"INSERT INTO digits VALUES ({number});\n" for number in range(10))
+THINGS = f"""
+CREATE TABLE digits (d INTEGER);
+{DIGITS}
+CREATE TABLE things (id INTEGER NOT NULL PRIMARY KEY, kind INTEGER);
+INSERT INTO things SELECT a.d + 10 * b.d + 100 * c.d, a.d
+FROM digits a CROSS JOIN digits b CROSS JOIN digits c;
+"""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("engine", "scanned", "others"),
+    [
+        ("sqlite", "rows stepped over in full scans", "steps of SQLite's machine"),
+        ("firebird@5", "rows read in scans", "pages looked at"),
+    ],
+)
+def test_an_embedded_engine_tells_what_a_statement_steps_over(
+    engine: str, scanned: str, others: str, homes_with_engines: Path
+) -> None:
+    try:
+        locate(Reference.of(engine))
+    except DynoError as missing:
+        pytest.skip(f"{engine} cannot be had here: {missing.message}")
+    folder = homes_with_engines
+    (folder / "queries").mkdir()
+    (folder / "setup.sql").write_text(THINGS)
+    (folder / "queries" / "few.sql").write_text("SELECT COUNT(*), SUM(id) FROM things WHERE kind = 7")
+    study = folder / "study.toml"
+    study.write_text(OF_INDEX.format(engine=engine))
+    said = dyno("run", str(study), "--json")
+    assert said.returncode == 0, said.stderr
+    [found] = json.loads(said.stdout)["statement_costs"]["ratios"]
+    before, after = found["counted"][scanned]
+    assert before >= 990 and after <= 10, "all 1,000 rows, or no scan"
+    many, few = found["counted"][others]
+    assert many > 3 * few > 0 or engine.startswith("firebird")
+
+
 def test_the_statements_of_one_transaction_are_summed_up() -> None:
     costs = (
         StatementCost(statement="a", cpu_ms=1.0, counted={"rows read": 2.0}),

@@ -10,6 +10,7 @@ use crate::session::{end_what_was_left, open, AnySession, Collect, Owned, Row, R
 use crate::watch::Watch;
 use crate::workload::{advised, Acknowledged, CheckAgainst, Start, StatementText, Workload};
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
@@ -312,8 +313,8 @@ const TIMES: usize = 2;
 const ROWS_MOST: usize = 20_000;
 
 /// What the server answers to each of the user's statements, sent twice on one session: {"statements": [{"name", "sql",
-/// "is_ordered", "runs"}]}. A run is {"columns", "types", "rows", "count", "affected", "warnings"}, or has an "error".
-/// What changes rows is rolled back, and its runs have the rows of its table as well, "before" and "after".
+/// "is_ordered", "runs"}]}. A run is {"columns", "types", "rows", "count", "affected", "warnings", "counted"}, or has an
+/// "error". What changes rows is rolled back, and its runs have the rows of its table as well, "before" and "after".
 pub(crate) fn answers<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Value> {
     with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
         let mut told = Vec::new();
@@ -332,7 +333,7 @@ pub(crate) fn answers<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_
 async fn answer_or_error(session: &mut AnySession, text: &StatementText) -> Result<Value> {
     let asked = match text.writes {
         true => undone(session, text).await,
-        false => first_rows(session, &text.sql).await,
+        false => counted_rows(session, &text.sql).await,
     };
     match asked {
         Err(error) if matches!(error.fate(), Fate::Failed | Fate::Retry) => {
@@ -361,6 +362,24 @@ async fn changes(session: &mut AnySession, text: &StatementText) -> Result<Value
     Ok(answer)
 }
 
+/// The same rows, with what the engine counted meanwhile where it is asked for that: without what asking costs.
+async fn counted_rows(session: &mut AnySession, sql: &str) -> Result<Value> {
+    let Some(asking) = session.dialect().counters else { return first_rows(session, sql).await };
+    let before = answered(session, asking).await?;
+    let asked = answered(session, asking).await?;
+    let mut answer = first_rows(session, sql).await?;
+    let after = answered(session, asking).await?;
+    let number = |told: &Value, place: usize| told["rows"][0][place].as_i64();
+    for (place, title) in after["columns"].as_array().into_iter().flatten().enumerate() {
+        let Some(title) = title.as_str() else { continue };
+        let numbers = (number(&before, place), number(&asked, place), number(&after, place));
+        if let (Some(before), Some(asked), Some(after)) = numbers {
+            answer["counted"][title] = json!((after - asked - (asked - before)).max(0));
+        }
+    }
+    Ok(answer)
+}
+
 async fn first_rows(session: &mut AnySession, sql: &str) -> Result<Value> {
     let mut found = FirstRows::default();
     let done = session.text(sql, &mut found).await?;
@@ -371,7 +390,8 @@ async fn first_rows(session: &mut AnySession, sql: &str) -> Result<Value> {
     };
     let rows: Vec<Vec<Value>> = found.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
     Ok(json!({"columns": found.names, "types": found.types(), "rows": rows, "count": found.count,
-              "affected": done.affected, "warnings": warnings}))
+              "affected": done.affected, "warnings": warnings,
+              "counted": found.counts.iter().copied().collect::<BTreeMap<_, _>>()}))
 }
 
 /// Keeps the first rows of an answer and the types of their values, and counts all.
@@ -386,6 +406,7 @@ struct FirstRows {
     warnings: Vec<[String; 3]>,
     /// Those of which the answer gave the number alone.
     warnings_counted: u64,
+    counts: Vec<(&'static str, i64)>,
 }
 
 const TYPES: [&str; 4] = ["int", "float", "text", "bytes"];
@@ -414,6 +435,10 @@ impl Rows for FirstRows {
 
     fn warnings(&mut self, count: u64) {
         self.warnings_counted += count;
+    }
+
+    fn counts(&mut self) -> Option<&mut Vec<(&'static str, i64)>> {
+        Some(&mut self.counts)
     }
 
     fn row(&mut self, row: &dyn Row) {

@@ -20,7 +20,7 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.shares import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen, Level, absent
 
 QUERY_TIMEOUT_S = 60.0
 
@@ -152,7 +152,8 @@ class StatementRefusal(Frozen):
 
 class RowsAnswered(Frozen):
     """One answer: the names of its columns, the types of their values, and its first rows. All of its rows
-    are in the `count`. A statement that changes rows has those of its table `before` and `after` it."""
+    are in the `count`. A statement that changes rows has those of its table `before` and `after` it. An
+    embedded engine tells what it `counted` meanwhile, by a title with its unit."""
 
     columns: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -160,6 +161,7 @@ class RowsAnswered(Frozen):
     count: int = 0
     affected: int = 0
     warnings: tuple[Row, ...] = ()
+    counted: dict[str, float] = absent({})
     before: RowsAnswered | None = None
     after: RowsAnswered | None = None
     error: StatementRefusal | None = None

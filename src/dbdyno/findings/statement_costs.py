@@ -141,6 +141,12 @@ def sections(found: StatementCostsCompared) -> Iterator[Section]:
     notes = [NOTE] if differing else []
     if same:
         notes.append(f"Neither CPU nor counts differ for sure in {numbers.plural(same, 'other comparison')}.")
+    variants = dict.fromkeys(one.variant for one in found.ratios)
+    notes += [
+        f"{safe.clean(name)}: CPU alone is known, because its engine told no counts."
+        for name in variants
+        if not any(one.counted for one in found.ratios if one.variant == name)
+    ]
     notes += [
         f"{safe.clean(name)}: costs are not known, because {safe.clause(safe.clean(why))}."
         for name, why in found.why_not.items()

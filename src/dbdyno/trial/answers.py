@@ -322,7 +322,8 @@ def _sent(asked: StatementAnswered) -> SentStatement:
     refused = next((run.error.message for run in asked.runs if run.error is not None), "")
     rows = max((run.count for run in asked.runs), default=0)
     why_not = refused or (f"its answer has {rows:,} rows" if rows > AGAIN_MOST else "")
-    return SentStatement(asked.name, asked.sql, why_not)
+    # The first time caches are cold.
+    return SentStatement(asked.name, asked.sql, why_not, dict(asked.runs[-1].counted) if asked.runs else {})
 
 
 def _statement(asked: StatementAnswered) -> StatementAnswer:

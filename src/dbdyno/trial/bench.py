@@ -165,11 +165,12 @@ class Leased:
 @dataclass(frozen=True)
 class SentStatement:
     """A statement of the load by its name, with the text that the server was sent. `why_not` says why it
-    cannot be sent once more."""
+    cannot be sent once more. An embedded engine `counted` this while it answered."""
 
     name: str
     sql: str
     why_not: str = ""
+    counted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

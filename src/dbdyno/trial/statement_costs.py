@@ -2,11 +2,13 @@
 says that it read and spilled.
 
 Each is sent once more after the load and its checks, in one session, in every trial and in the same order. No
-timed part holds that. An embedded engine tells the CPU of its calls, and nothing else.
+timed part holds that. An embedded engine tells the CPU of its calls, and what it counted where it was asked
+for its answers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
@@ -22,22 +24,31 @@ from dbdyno.trial.bench import SentStatement
 Counted = Mapping[str, float]
 
 
-def statement_costs(running: Running, sent: Sequence[SentStatement]) -> StatementCosts:
-    """The cost of each statement. A failure is told of, and is none of the trial's."""
+def statement_costs(running: Running, sent: Sequence[SentStatement], counted: bool = True) -> StatementCosts:
+    """The cost of each statement. A failure is told of, and is none of the trial's. `counted` says that this
+    trial's own answers told what an embedded engine counted."""
     try:
-        costs = _in_load(running, sent) if running.setup.engine.embedded else _in_session(running, sent)
+        embedded = running.setup.engine.embedded
+        costs = _in_load(running, sent, counted) if embedded else _in_session(running, sent)
         return StatementCosts(statements=tuple(of_each_name(costs)))
     except DynoError as failure:
         return StatementCosts(why_not=failure.message)
 
 
-def _in_load(running: Running, sent: Sequence[SentStatement]) -> Iterator[StatementCost]:
+def _in_load(running: Running, sent: Sequence[SentStatement], counted: bool) -> Iterator[StatementCost]:
     """Those of an engine that lives in the load process."""
+    counts = dict[str, Counter[str]]()
+    for one in sent if counted else ():
+        counts.setdefault(one.name, Counter()).update(one.counted)
     job = running.setup.job
     for name in dict.fromkeys(one.name for one in sent if not one.why_not):
         tally = running.load.run(job.but(options={**job.options, "rounds": 1, "only": name}))
         taken_s = tally.engine_cpu_s
-        yield StatementCost(statement=name, cpu_ms=None if taken_s is None else round(1000.0 * taken_s, 4))
+        yield StatementCost(
+            statement=name,
+            cpu_ms=None if taken_s is None else round(1000.0 * taken_s, 4),
+            counted=dict(counts.get(name, {})),
+        )
     yield from (StatementCost(statement=one.name, why_not=one.why_not) for one in sent if one.why_not)
 
 

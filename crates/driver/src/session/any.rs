@@ -59,6 +59,8 @@ trait Look {
 
     fn warnings(&mut self, count: u64);
 
+    fn counts(&mut self) -> Option<&mut Vec<(&'static str, i64)>>;
+
     fn row(&mut self, row: &dyn Row);
 }
 
@@ -81,6 +83,10 @@ impl<R: Rows> Look for R {
 
     fn warnings(&mut self, count: u64) {
         Rows::warnings(self, count);
+    }
+
+    fn counts(&mut self) -> Option<&mut Vec<(&'static str, i64)>> {
+        Rows::counts(self)
     }
 
     fn row(&mut self, row: &dyn Row) {
@@ -116,6 +122,10 @@ impl Rows for Shown<'_> {
 
     fn warnings(&mut self, count: u64) {
         self.0.warnings(count);
+    }
+
+    fn counts(&mut self) -> Option<&mut Vec<(&'static str, i64)>> {
+        self.0.counts()
     }
 
     fn row(&mut self, row: &dyn Row) {

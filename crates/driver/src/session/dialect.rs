@@ -76,6 +76,9 @@ pub struct Dialect {
     /// What asks for the warnings of the statement before it; `None` where they come within the answer,
     /// or not at all.
     pub warnings: Option<&'static str>,
+    /// What asks for a row with all that the engine has counted of this session, each by a title with its unit; `None`
+    /// where it tells nothing, or tells it of each statement.
+    pub counters: Option<&'static str>,
     /// The clause that ends a SELECT after `n` rows, with `{}` for the number.
     pub limit: &'static str,
     /// The SQLSTATE of an insert's error after a DELETE passed over a row that another transaction deleted and inserted

@@ -72,6 +72,12 @@ pub trait Rows {
     /// Called once for each result, if the answer says how many warnings its statement has, and not which.
     fn warnings(&mut self, _count: u64) {}
 
+    /// Where the session puts what the engine counted while it executed the statement, by a title with its unit, if it
+    /// tells that of each; `None` where nobody looks, which costs a measured operation nothing.
+    fn counts(&mut self) -> Option<&mut Vec<(&'static str, i64)>> {
+        None
+    }
+
     fn row(&mut self, row: &dyn Row);
 }
 

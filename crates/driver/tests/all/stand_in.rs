@@ -37,6 +37,7 @@ static DIALECT: Dialect = Dialect {
     explain: None,
     explain_executed: None,
     warnings: None,
+    counters: None,
     limit: "LIMIT {}",
     passed_over: None,
     procedures: None,

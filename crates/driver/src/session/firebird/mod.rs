@@ -28,6 +28,13 @@ use std::time::{Duration, Instant};
 const DEFINITION_PATIENCE: Duration = Duration::from_secs(30);
 const DEFINITION_PAUSE: Duration = Duration::from_millis(20);
 
+/// The attachment's own. Each transaction sees them as they were when it first looked.
+const COUNTERS: &str = "SELECT r.MON$RECORD_SEQ_READS AS \"rows read in scans\", \
+    r.MON$RECORD_IDX_READS AS \"rows read by an index\", i.MON$PAGE_FETCHES AS \"pages looked at\", \
+    i.MON$PAGE_READS AS \"pages read\" FROM MON$ATTACHMENTS a \
+    JOIN MON$RECORD_STATS r ON r.MON$STAT_ID = a.MON$STAT_ID \
+    JOIN MON$IO_STATS i ON i.MON$STAT_ID = a.MON$STAT_ID WHERE a.MON$ATTACHMENT_ID = CURRENT_CONNECTION";
+
 static DIALECT: Dialect = Dialect {
     name: "firebird",
     placeholder: Placeholder::Question,
@@ -47,6 +54,7 @@ static DIALECT: Dialect = Dialect {
     explain: None,
     explain_executed: None,
     warnings: None,
+    counters: Some(COUNTERS),
     limit: "FETCH FIRST {} ROWS ONLY",
     passed_over: None,
     procedures: None,

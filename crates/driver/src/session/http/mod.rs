@@ -42,6 +42,7 @@ static DIALECT: Dialect = Dialect {
     explain: None,
     explain_executed: None,
     warnings: None,
+    counters: None,
     limit: "",
     passed_over: None,
     procedures: None,

@@ -21,6 +21,7 @@ const OF_INNODB: Dialect = Dialect {
     explain: Some("EXPLAIN FORMAT=JSON"),
     explain_executed: Some("ANALYZE FORMAT=JSON"),
     warnings: Some("SHOW WARNINGS"),
+    counters: None,
     limit: "LIMIT {}",
     passed_over: None,
     procedures: Some(ProcedureSql::Mysql),

@@ -51,6 +51,7 @@ static DIALECT: Dialect = Dialect {
     explain: Some("EXPLAIN (FORMAT JSON, COSTS OFF)"),
     explain_executed: Some("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, SUMMARY OFF)"),
     warnings: None,
+    counters: None,
     limit: "LIMIT {}",
     passed_over: Some("23505"),
     procedures: Some(ProcedureSql::Postgresql),

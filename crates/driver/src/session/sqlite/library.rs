@@ -33,7 +33,11 @@ macro_rules! functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
         }
 
-        impl Library {
+        /// What sqlite3_stmt_status tells of a statement, by the numbers of its counters.
+pub const COUNTERS: [(&str, c_int); 4] =
+    [("rows stepped over in full scans", 1), ("sorts", 2), ("rows put in automatic indexes", 3), ("steps of SQLite's machine", 4)];
+
+impl Library {
             /// The name of the function that is missing, if one is.
             fn resolve(library: &libloading::Library) -> std::result::Result<Self, &'static str> {
                 // SAFETY: dlsym(3) knows no types. These are those of SQLite's C interface, which SQLite promises to
@@ -80,6 +84,7 @@ functions! {
     ) -> c_int;
     reset: fn(*mut Program) -> c_int;
     step: fn(*mut Program) -> c_int;
+    stmt_status: fn(*mut Program, c_int, c_int) -> c_int;
     threadsafe: fn() -> c_int;
     total_changes64: fn(*mut Database) -> i64;
 }

@@ -35,6 +35,7 @@ static DIALECT: Dialect = Dialect {
     explain: None,
     explain_executed: None,
     warnings: None,
+    counters: None,
     limit: "LIMIT {}",
     passed_over: None,
     procedures: None,

@@ -127,6 +127,12 @@ impl Prepared {
             }
         };
         answer.affected = (connection.changes() - changes_before) as u64;
+        if let Some(counts) = rows.counts() {
+            for (title, counter) in library::COUNTERS {
+                // SAFETY: sqlite3_stmt_status wants a statement that is not finalized. The 1 has it count anew.
+                counts.push((title, unsafe { (self.library.stmt_status)(self.program, counter, 1) }.into()));
+            }
+        }
         // The message belongs to the step; the reset would give the same error once more.
         let result = if code == library::DONE { Ok(answer) } else { Err(connection.error(code)) };
         // SAFETY: sqlite3_reset wants a statement that is not finalized. After it sqlite3_step, which alone reads what
