@@ -10,6 +10,7 @@ import pytest
 
 from dbdyno.analyse import Analysis
 from dbdyno.prepare_run.stored_run import analysis_of
+from dbdyno.records.metrics import METRICS
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
@@ -72,6 +73,27 @@ def test_a_point_in_time_names_what_a_pipeline_measured(
     monkeypatch.setenv("CI_COMMIT_SHA", "beef")
     [point] = json.loads(dyno("export", "first", "--for", "nyrkio").stdout)
     assert point["attributes"] == {"git_repo": "", "branch": "", "git_commit": "beef"}
+
+
+def test_conbench_gets_each_trial_in_units_that_it_takes(
+    analysis: Analysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = json.loads(dyno("export", "first", "--for", "conbench").stdout)
+    by_tags = {(one["tags"]["variant"], one["tags"]["metric"]): one for one in found}
+    stats = by_tags[FASTER, "throughput"]["stats"]
+    records = [trial.record for trial in analysis.trials if trial.record.variant == FASTER]
+    assert stats["data"] == [METRICS["throughput"].read(record) for record in records]
+    assert (stats["unit"], stats["iterations"]) == ("i/s", len(records))
+    p99_ms = METRICS["p99_ms"].read(records[0])
+    late = by_tags[FASTER, "p99_ms"]["stats"]
+    assert p99_ms is not None and late["unit"] == "s"
+    assert late["data"][0] == pytest.approx(p99_ms / 1e3)
+    assert {one["stats"]["unit"] for one in found} == {"i/s", "s"}
+    assert found[0]["github"] == {"repository": "https://example.org/we/db", "commit": "c0ffee"}
+    assert not any("machine_info" in one for one in found) and found[0]["cluster_info"]["name"]
+    for name in PIPELINE:
+        monkeypatch.delenv(name)
+    assert "github" not in json.loads(dyno("export", "first", "--for", "conbench").stdout)[0]
 
 
 def test_rows_of_a_series_are_added_to_its_file(analysis: Analysis, tmp_path: Path) -> None:

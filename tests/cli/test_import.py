@@ -211,3 +211,49 @@ def test_a_log_of_hdrhistogram_is_a_report_with_its_percentiles(homes: Path) -> 
     assert "Throughput: 500.0 per s (1 repetition)." in text and "99th percentile latency 3.867 ms" in text
     for form in ("markdown", "html"):
         assert "not measured by Dyno" in " ".join(dyno("report", "drawn", "--format", form).stdout.split())
+
+
+def test_a_result_of_phoronix_and_three_repetitions_get_honest_words(homes: Path) -> None:
+    entries = "".join(
+        f"<Entry><Identifier>{system}</Identifier><RawString>{raw}</RawString></Entry>"
+        for system, raw in (("old", "1000:1010:990"), ("new", "2000:2020:1980"))
+    )
+    result = f"<Description>Test: GET</Description><Scale>TPS</Scale><Data>{entries}</Data>"
+    path = homes / "composite.xml"
+    path.write_text(f"<PhoronixTestSuite><Result>{result}</Result></PhoronixTestSuite>")
+    named = [word for system in ("old", "new") for word in ("--as", f"{system}={path}#Test: GET#{system}")]
+    said = dyno("import", "phoronix", *named, "--name", "both")
+    assert said.returncode == 0, said.stderr
+    told = json.loads(dyno("report", "both", "--json").stdout)
+    assert told["variants"][1]["effect"]["ratio"] == pytest.approx(2.0, rel=0.01)
+    shown = " ".join(dyno("report", "both", "--details").stdout.split())
+    assert "3 repetitions are few: without any difference" in shown and "in 10% of cases" in shown
+    twice = complaint(
+        "import", "phoronix", "--as", f"a={path}#Test: GET#old", "--as", f"b={path}#Test: GET#old"
+    )
+    assert "is given for a and for b" in twice
+
+
+def test_folders_of_many_tests_are_a_run_for_each(homes: Path) -> None:
+    output = (SYSBENCH / "plain.txt").read_text()
+    for side, tests in (("old", ("point-query", "scan", "insert")), ("new", ("point-query", "insert"))):
+        (homes / side).mkdir()
+        for test in tests:
+            (homes / side / f"sb.o.{test}.range100.pk1.dop4").write_text(
+                f"/bin/sysbench run\n4 CPUs\n{output}"
+            )
+            (homes / side / f"sb.r.qps.{test}.range100.pk1").write_text("9174\n")
+        (homes / side / "sb.o.pw.insert.range100.pk1").write_text("Sleep for 60\n")
+    said = dyno("import", "sysbench", "--as", f"old={homes}/old", "--as", f"new={homes}/new", "--name", "all")
+    assert said.returncode == 0, said.stderr
+    assert (
+        "not all folders have them: scan.range100.pk1.dop4" in said.stderr and said.stdout.count("run ") == 2
+    )
+    told = json.loads(dyno("report", "all-insert.range100.pk1.dop4", "--json").stdout)
+    assert told["study"]["title"] == "Logs of sysbench: old, new: insert.range100.pk1.dop4"
+    (homes / "new" / "sb.o.insert.range100.pk1.dop4").write_text("killed\n")
+    runs = dyno("runs", "--json").stdout
+    assert "this is not what sysbench prints" in complaint(
+        "import", "sysbench", "--as", f"old={homes}/old", "--as", f"new={homes}/new"
+    )
+    assert dyno("runs", "--json").stdout == runs

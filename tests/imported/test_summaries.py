@@ -141,7 +141,7 @@ def test_fio_s_directions_are_kinds(tmp_path: Path) -> None:
 
 
 def test_each_tool_is_tried() -> None:
-    assert WHOLE.keys() | {"pgbench", "sysbench", "hdrhistogram"} == set(TOOLS)
+    assert WHOLE.keys() | {"pgbench", "sysbench", "hdrhistogram", "phoronix"} == set(TOOLS)
 
 
 @pytest.mark.parametrize("tool", WHOLE)

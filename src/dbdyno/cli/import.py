@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.imported import TOOLS
+from dbdyno.imported.files import tests_in
 from dbdyno.imported.tallies import (
     ImportQuestion,
     RepetitionLog,
@@ -21,7 +24,7 @@ from dbdyno.imported.tallies import (
 from dbdyno.prepare_run.begun import keep_run, name_of_run, require_free
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
-from dbdyno.records.run import Run
+from dbdyno.records.run import ImportedRun, Run
 from dbdyno.records.store import writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import values
@@ -47,16 +50,47 @@ def main(
     of_whom = f": {', '.join(by_variant)}" if len(by_variant) > 1 else ""
     asked = ImportQuestion(title or f"Logs of {tool}{of_whom}", response, share, paired)
     said = {"seventh": seventh, "unit": unit}.get(TOOLS[tool].asks)
-    found = {variant: _read(tool, paths, said) for variant, paths in by_variant.items()}
-    _require_each_file_once(found)
-    run = run_of_logs(name_of_run(), tool, found, asked, time.time())
+    # Nothing is kept before all is read.
+    made = [
+        (test, _made(tool, paths_of, replace(asked, title=f"{asked.title}: {test}") if test else asked, said))
+        for test, paths_of in _by_test(tool, by_variant).items()
+    ]
     with writable_store(store_url(store)) as opened:
-        require_free(opened, name)
-        keep_run(opened, run, name, note)
-        for record in records_of(run, found, paired):
-            opened.add_record(record)
-        opened.finish_run(run.run)
-    _tell(run, found)
+        for test, (run, found) in made:
+            require_free(opened, named_so := f"{name}-{test}" if name and test else name)
+            keep_run(opened, run, named_so, note)
+            for record in records_of(run, found, paired):
+                opened.add_record(record)
+            opened.finish_run(run.run)
+            _tell(run, found)
+
+
+def _made(
+    tool: str, paths_of: Mapping[str, Sequence[Path]], asked: ImportQuestion, said: str | None
+) -> tuple[ImportedRun, dict[str, list[RepetitionLog]]]:
+    """A run, and the repetitions of each variant."""
+    found = {variant: _read(tool, paths, said) for variant, paths in paths_of.items()}
+    _require_each_file_once(found)
+    return run_of_logs(name_of_run(), tool, found, asked, time.time()), found
+
+
+def _by_test(tool: str, by_variant: dict[str, list[Path]]) -> dict[str, dict[str, list[Path]]]:
+    """The paths of each variant, by test where folders hold the outputs of several; one that a variant lacks
+    is told and left out. Raises UserError where they have none in common."""
+    of_folders = {variant: list(map(tests_in, paths)) for variant, paths in by_variant.items()}
+    if tool != "sysbench" or not all(all(tests) for tests in of_folders.values()):
+        return {"": by_variant}
+    every = [tests for each in of_folders.values() for tests in each]
+    known = dict.fromkeys(test for tests in every for test in tests)
+    common = [test for test in known if all(test in tests for tests in every)]
+    if not common:
+        raise UserError("these folders have no test in common", "give folders of the same tests")
+    if left := [test for test in known if test not in common]:
+        tell(f"left out, because not all folders have them: {', '.join(left)}")
+    return {
+        test: {variant: [tests[test] for tests in each] for variant, each in of_folders.items()}
+        for test in common
+    }
 
 
 def _by_variant(logs: Sequence[Path], named: Sequence[str]) -> dict[str, list[Path]]:
@@ -82,11 +116,14 @@ def _read(tool: str, paths: Sequence[Path], said: str | None) -> list[Repetition
 
 def _require_each_file_once(found: Mapping[str, Sequence[RepetitionLog]]) -> None:
     """Raises UserError where two variants have one and the same file."""
-    owners: dict[Path, str] = {}
-    for variant, file in (
-        (variant, file) for variant, logs in found.items() for log in logs for file in log.repetition.files
+    owners: dict[tuple[Path, str], str] = {}
+    for variant, file, part in (
+        (variant, file, log.repetition.part)
+        for variant, logs in found.items()
+        for log in logs
+        for file in log.repetition.files
     ):
-        owner = owners.setdefault(file.resolve(), variant)
+        owner = owners.setdefault((file.resolve(), part), variant)
         if owner != variant:
             raise UserError(f"{file} is given for {owner} and for {variant}", "name each log once")
 

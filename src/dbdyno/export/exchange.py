@@ -14,6 +14,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,7 @@ class Form(StrEnum):
     BIGGER = "bigger-is-better"
     NYRKIO = "nyrkio"
     OTAVA = "otava"
+    CONBENCH = "conbench"
     OPENMETRICS = "openmetrics"
 
 
@@ -211,6 +213,44 @@ def _otava(analysis: Analysis, origin: RepositoryOrigin) -> str:
     return written.getvalue().removesuffix("\n")
 
 
+CONBENCH_UNITS = {"per s": ("i/s", 1.0), "ms": ("s", 1e-3), "us": ("s", 1e-6), "s": ("s", 1.0)}
+"""Those that Conbench takes: a unit of ours, its own, and by what values are multiplied."""
+
+
+def _conbench(analysis: Analysis, origin: RepositoryOrigin) -> str:
+    """A list of results as Conbench's `BenchmarkResult` has them: of each variant's metrics the values of its
+    measured trials in their order. Metrics in other units than it takes are left out."""
+    measured = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
+    run, github = analysis.run, {"repository": origin.repository, "commit": origin.commit}
+    host = {"cpu": run.host.cpu.model, "kernel": run.host.kernel}
+    about: dict[str, Any] = {
+        "run_id": run.run,
+        "batch_id": run.run,
+        "run_name": f"{analysis.study.title}: {run.run}",
+        "run_reason": "benchmark",
+        "timestamp": datetime.fromtimestamp(run.created_unix_s, UTC).isoformat(),
+        "info": {"dyno_version": run.dyno_version, "engine": str(run.installation.version)},
+        "context": {"benchmark_language": "SQL"},
+        "cluster_info": {"name": run.host.name or "unknown", "info": host, "optional_info": {}},
+        **({"github": github} if all(github.values()) else {}),
+    }
+    found = []
+    for variant, one in _measured(analysis):
+        metric = metrics.find(one.metric)
+        read = (metric.read(record) for record in measured if record.variant == variant.name)
+        values = [value for value in read if value is not None]
+        unit, times = CONBENCH_UNITS.get(metric.unit, ("", 1.0))
+        # By its unit Conbench knows which way is better.
+        rising = metric.direction is Direction.HIGHER
+        if unit and values and rising == (unit == "i/s"):
+            data = [value * times for value in values]
+            stats = {"data": data, "unit": unit, "times": [], "time_unit": "s", "iterations": len(data)}
+            name = analysis.study.title
+            tags = {"name": name, "variant": variant.name, "metric": one.metric}
+            found.append({**about, "tags": tags, "stats": stats})
+    return json_text(found)
+
+
 def _openmetrics(analysis: Analysis, origin: RepositoryOrigin) -> str:
 
     return exposed(analysis).removesuffix("\n")
@@ -222,5 +262,6 @@ _MAKERS: Mapping[Form, Callable[[Analysis, RepositoryOrigin], str]] = {
     Form.BIGGER: _of_action(Direction.HIGHER),
     Form.NYRKIO: _nyrkio,
     Form.OTAVA: _otava,
+    Form.CONBENCH: _conbench,
     Form.OPENMETRICS: _openmetrics,
 }

@@ -1,8 +1,8 @@
 """Runs that Dyno did not carry out: the logs and summaries that other tools left, as trials that reports
 read.
 
-`files` finds the files of each repetition; `pgbench`, `sysbench`, `hdrhistogram` and `summaries` read them;
-`tallies` makes a tally of what they hold, and a run of the tallies. What a file does not tell stays unknown.
+`files` finds the files of each repetition; `pgbench`, `sysbench`, `hdrhistogram`, `phoronix` and `summaries`
+read them; `tallies` makes a tally of what they hold, and a run of the tallies.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ TOOLS: LazyTable[Tool] = registry(
         "wrk": "dbdyno.imported.summaries:WRK",
         "hdrhistogram": "dbdyno.imported.hdrhistogram:TOOL",
         "fio": "dbdyno.imported.summaries:FIO",
+        "phoronix": "dbdyno.imported.phoronix:TOOL",
     }
 )
 """By the name that `dyno import` takes."""

@@ -93,16 +93,19 @@ OF_A_THREAD = re.compile(r"(?P<run>.*?\.\d+)(?:\.(?P<thread>\d+))?")
 before the process's number may end in a digit (`--log-prefix=rep1`)."""
 OF_A_TEST = re.compile(r"sb\.o\.([\w-]+)")
 """How Callaghan's scripts (https://github.com/mdcallag/mytools) name sysbench's outputs, each of a test."""
+OF_A_RUN = re.compile(r"sb\.o\.((?!pw\.).+\.dop\d+)")
+"""The same of one that ran with so many threads: `sb.o.point-query.range100.pk1.dop8`."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 """Endings that say nothing of which run a log is of."""
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """The files of one benchmark that ran once."""
+    """The files of one benchmark that ran once, or the `part` of a file that holds several."""
 
     name: str
     files: tuple[Path, ...]
+    part: str = ""
 
 
 def of_threads(paths: Sequence[Path]) -> list[Repetition]:
@@ -129,6 +132,17 @@ def one_each(paths: Sequence[Path]) -> list[Repetition]:
             "import each test by itself: --as NAME=FOLDER/sb.o.TEST",
         )
     return [Repetition(str(path), (path,)) for path in found]
+
+
+def tests_in(folder: Path) -> dict[str, Path]:
+    """The outputs of sysbench by their test, with as many threads, of a folder that Callaghan's scripts have
+    filled: what else lies there was made of them. Empty for any other folder."""
+    if not folder.is_dir():
+        return {}
+    found = {
+        name[1]: path for path in _in_folder(folder) if (name := OF_A_RUN.fullmatch(_unpacked(path).name))
+    }
+    return found if len(found) > 1 else {}
 
 
 def _whole(run: str, files: dict[int, Path]) -> tuple[Path, ...]:
@@ -163,12 +177,20 @@ def _at(path: Path) -> list[Path]:
     try:
         if path.is_dir():
             return _in_folder(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}", "give files that you may read") from None
+    return [require_file(path)]
+
+
+def require_file(path: Path) -> Path:
+    """Raises UserError for what is no file."""
+    try:
         there = path.is_file()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "give files that you may read") from None
     if not there:
         raise UserError(f"{path} is not there", "give log files, or a folder with nothing else in it")
-    return [path]
+    return path
 
 
 def _in_folder(folder: Path) -> list[Path]:

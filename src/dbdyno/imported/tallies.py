@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def _leb128(number: int) -> bytes:
 
 Integers = npt.NDArray[np.int64]
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
+RARE = 0.05
 UNKNOWN_CPU = CpuPerOperation(user=None, system=None)
 
 
@@ -278,7 +280,10 @@ def run_of_logs(
         margin=asked.margin,
         clients=clients.pop() if len(clients) == 1 else 0,
         duration_s=float(durations.pop()) if len(durations) == 1 else 0.0,
-        remarks=tuple(dict.fromkeys(remark for log in every for remark in log.counted.remarks)),
+        remarks=(
+            *dict.fromkeys(remark for log in every for remark in log.counted.remarks),
+            *_few(sizes.values(), asked.paired),
+        ),
     )
     return ImportedRun(
         run=name,
@@ -297,10 +302,27 @@ def run_of_logs(
 def _listed(logs: Mapping[str, Sequence[RepetitionLog]]) -> str:
     """Which files each repetition was made of."""
     return "".join(
-        f"{variant}, repetition {number}: {', '.join(map(str, log.repetition.files))}\n"
+        f"{variant}, repetition {number}: {', '.join(map(str, log.repetition.files))}{_part(log)}\n"
         for variant, each in logs.items()
         for number, log in enumerate(each, 1)
     )
+
+
+def _part(log: RepetitionLog) -> str:
+    return f", {log.repetition.part}" if log.repetition.part else ""
+
+
+def _few(sizes: Collection[int], paired: bool) -> Iterator[str]:
+    """What is said of so few repetitions that no order of them would be rare without a difference."""
+    least = min(sizes)
+    if len(sizes) < 2 or least < 2:
+        return
+    by_chance = 2.0 / (2.0**least if paired else math.comb(2 * least, least))
+    if by_chance > RARE:
+        yield (
+            f"{least} repetitions are few: without any difference, all of one variant lie on one side of all"
+            f" of another in {by_chance:.0%} of cases, so they give no verdict"
+        )
 
 
 def _digest(brought: Brought) -> str:

@@ -375,7 +375,9 @@ def import_logs(**asked: Any) -> None:
 
     A LOG is a file, or a folder that contains only such files: those of `pgbench --log`, or one for each time
     that the tool ran: the output of sysbench, go-tpc, YCSB, go-ycsb (ycsb) or wrk, a log or a job's JSON of
-    HammerDB, a `summary.json` of BenchBase, a summary of k6, fio's JSON, or a log of HdrHistogram. Dyno did
+    HammerDB, a `summary.json` of BenchBase, a summary of k6, fio's JSON, or a log of HdrHistogram. Of
+    phoronix, a test of a system: `composite.xml#TEST#SYSTEM`. Folders of Callaghan's scripts, with many tests
+    of sysbench (`sb.o.*`), make a run for each test. Dyno did
     not measure such a run, and its report says so: nothing proves what ran, and the order was not random.
     """
     body("import:main")(**asked)

@@ -111,7 +111,7 @@ def museum(**asked: Any) -> None:
     "tool",
     type=OneOf("dbdyno.export.exchange:Form"),
     help="Print the means with their intervals as Bencher, github-action-benchmark (smaller-is-better, "
-    "bigger-is-better), Nyrkiö or Otava read them, or the last trial's metrics as OpenMetrics.",
+    "bigger-is-better), Nyrkiö, Otava or Conbench read them, or the last trial's metrics as OpenMetrics.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="With --for: the file.")
 @store_option
