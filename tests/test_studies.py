@@ -19,6 +19,7 @@ from tests.built_study import EXHIBITS, mistakes
 
 FOLDER = Path(__file__).parent.parent / "studies"
 STUDIES = sorted(FOLDER.glob("*.toml"))
+PUBLISHED = sorted((FOLDER / "published").glob("*.toml"))
 SEARCHES = [path for path in STUDIES if path.stem.startswith("tune-")]
 
 
@@ -31,7 +32,21 @@ def test_the_list_of_studies_names_each() -> None:
     assert sorted(listed) == [path.name for path in STUDIES]
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_the_list_of_published_studies_names_each() -> None:
+    listed = re.findall(r"\]\(published/([\w-]+\.toml)\)", (FOLDER / "README.md").read_text())
+    assert sorted(listed) == [path.name for path in PUBLISHED]
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+def test_a_published_study_has_the_figures_of_its_source_and_says_what_it_needs(path: Path) -> None:
+    study = read_study(path, catalogue(ask_engines=False))
+    assert study.published
+    assert all(one.source and one.hardware and one.differs for one in study.published)
+    from_path = any(engine.path for engine in study.engines)
+    assert from_path == (" Needs " in path.read_text().split("title", 1)[0].replace("Needs root", ""))
+
+
+@pytest.mark.parametrize("path", [*STUDIES, *PUBLISHED], ids=lambda path: path.stem)
 def test_a_study_can_be_read_and_planned(path: Path) -> None:
     names = catalogue(ask_engines=False)
     study = read_study(path, names)
