@@ -261,6 +261,12 @@ def test_answers_differ_in_what_they_say_and_in_nothing_else(
 def test_what_differs_from_itself_or_in_last_digits_is_harmless() -> None:
     clock = differing_answers(told(rows(1), rows(2)), told(rows(3), rows(4)))
     assert [one.harmless for one in clock] == ["the statement does not answer twice alike"]
+    [warned] = differing_answers(told(rows(1)), told(rows(1, warnings=(("Note", 1003, "x"),))))
+    assert (warned.harmless, warned.before, warned.after) == (
+        "the rows are the same",
+        (),
+        ("Note | 1003 | x",),
+    )
     digits = differing_answers(told(rows(0.1 + 0.2, types=FLOAT)), told(rows(0.3, types=FLOAT)))
     assert digits[0].harmless
     [wrong] = differing_answers(told(changed([1, 2], [1, 3])), told(changed([1, 2], [1, 4])))

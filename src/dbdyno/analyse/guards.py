@@ -27,6 +27,7 @@ from dbdyno.records.load_words import (
     HARMLESS,
     LAST_DIGITS,
     ORDER,
+    WARNINGS,
     ServerSchema,
     StatementAnswer,
     StatementAnswers,
@@ -164,6 +165,8 @@ def _only(one: StatementAnswer, other: StatementAnswer, what: str) -> tuple[str,
     """The first rows that the other has not; in place of rows the refusal."""
     if one.error:
         return (f"{one.error}: {one.said}",)
+    if what == WARNINGS:
+        return tuple((Counter(one.warnings) - Counter(other.warnings)).elements())[:ROWS_TOLD]
     if what == ORDER:
         pairs = zip(one.shown, other.shown, strict=False)
         return tuple(ours for ours, theirs in pairs if ours != theirs)[:ROWS_TOLD]

@@ -38,7 +38,7 @@ from dbdyno.analyse.schema import SchemaDifference, VariantSchema, compared_sche
 from dbdyno.analyse.split import estimated_mean
 from dbdyno.driver.tally import Tally
 from dbdyno.findings.split import with_half
-from dbdyno.records.load_words import BUILD_S, SIZE_BYTES
+from dbdyno.records.load_words import BUILD_S, SIZE_BYTES, WARNINGS
 from dbdyno.records.metrics import bytes_text, number_text
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.document import (
@@ -447,8 +447,9 @@ def _told_answers(found: StatementsCompared) -> Iterator[Element]:
 
 
 def _rows(one: AnswerDifference) -> str:
-    before = [f"  baseline: {safe.clean(row)}" for row in one.before] or ["  baseline: no such row"]
-    after = [f"  variant:  {safe.clean(row)}" for row in one.after] or ["  variant:  no such row"]
+    none = "no such warning" if one.what == WARNINGS else "no such row"
+    before = [f"  baseline: {safe.clean(row)}" for row in one.before or (none,)]
+    after = [f"  variant:  {safe.clean(row)}" for row in one.after or (none,)]
     return "\n".join([*before, *after])
 
 
@@ -486,8 +487,10 @@ def _told_schemas(schemas: Sequence[VariantSchema]) -> Iterator[Element]:
         kinds = dict.fromkeys(heads[1:3], ColumnKind.CODE)
         whole, cut = (table(heads, some, kinds, dense=True) for some in (rows, rows[:DIFFERENCES_MOST]))
         yield From(Detail.TEXT, (whole,), (cut,))
-    known = dict.fromkeys(_known(one) for each in schemas for one in each.differences if one.known)
-    yield Notes((SCHEMA_NOTE, *known))
+    known: dict[str, dict[str, None]] = {}
+    for one in (one for each in schemas for one in each.differences if one.known):
+        known.setdefault(_known(one), {})[one.what] = None
+    yield Notes((SCHEMA_NOTE, *(f"{', '.join(whats)}: {told}" for told, whats in known.items())))
 
 
 def _groups(found: Sequence[SchemaDifference]) -> dict[tuple[str, str, str], list[SchemaDifference]]:
@@ -506,7 +509,7 @@ def _alike(key: tuple[str, str, str], some: Sequence[SchemaDifference]) -> list[
 
 def _known(one: SchemaDifference) -> str:
     since = f" (since {safe.clean(one.since)})" if one.since else ""
-    return f"{one.what}: {safe.clean(one.known)}{since}. Source: {safe.clean(one.source)}"
+    return f"{safe.clean(one.known)}{since}. Source: {safe.clean(one.source)}"
 
 
 def schema_line(each: VariantSchema) -> str:
