@@ -184,6 +184,7 @@ CLAIMS: dict[str, Claim] = {
     "findings/soak._longer": claim(1, LONGER),
     "findings/soak.notes": claim(2, STAYS, STANDS),
     "findings/split.title": claim(1, ALONE),
+    "findings/phases._notes": claim(1, TOGETHER),
     "findings/split.note": claim(1, ALONE),
     "findings/statements.NOTE": claim(1, ALONE),
     "findings/statements._notes": claim(1, TOGETHER),

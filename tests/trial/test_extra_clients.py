@@ -96,6 +96,22 @@ def test_another_workload_keeps_its_own_invariants(homes_with_data: Path) -> Non
 
 
 @pytest.mark.engine
+def test_a_script_beside_the_load_is_sent_at_its_rate(homes_with_data: Path, tmp_path: Path) -> None:
+    script = tmp_path / "beside.sql"
+    script.write_text("UPDATE pgbench_branches SET bbalance = bbalance WHERE bid = 1;\n")
+    with tried("mariadb") as found:
+        setup = found.running.setup
+        setup.job = setup.job.but(workload="script", options={"file": str(script)})
+        phase = phase_with(Guest(clients=2, file=str(script), rate_per_s=50.0))
+        with guests_of(found.running, phase, LoadProcess) as [visit]:
+            wait_for(lambda: visit.rounds == 1)
+        told = visit.told()
+    assert (told.name, told.errors) == (str(script), {})
+    # The load lasts for a second, and arrivals are those of a Poisson process: 150 never come.
+    assert 0 < told.operations < 150
+
+
+@pytest.mark.engine
 def test_guests_whom_a_server_refuses_are_counted_and_try_again(homes_with_data: Path) -> None:
     with tried("mariadb", config__max_connections=10) as found:
         phase = phase_with(Guest(clients=30, disturbance=Disturbance.CHURN))

@@ -1,6 +1,5 @@
 """What an analysis is made of. Facts only: the words for them stand in `report/words/`. Every ratio here is
-variant / baseline. Every interval lies on the same scale as the value that it belongs to.
-"""
+variant / baseline. Every interval lies on the same scale as the value that it belongs to."""
 
 from __future__ import annotations
 
@@ -36,6 +35,7 @@ from dbdyno.analyse.found import (
     TimeSplit,
 )
 from dbdyno.analyse.meanwhile import MeanwhileFound
+from dbdyno.analyse.phases import PhasesCompared
 from dbdyno.analyse.published import PublishedBeside
 from dbdyno.analyse.restarts import Survival, Survivor
 from dbdyno.frozen import Frozen, Level, absent
@@ -549,9 +549,8 @@ class SearchResult(Frozen):
 
 
 class Analysis(Frozen):
-    """What the records of one run say of its study. Rebuilt from them alone. `trials` are those of blocks;
-    what was counted beside them is in `counted`, and what survived restarts in `survival`. What few runs have
-    is absent where nothing is told of it."""
+    """What the records of one run say of its study. Rebuilt from them alone. `trials` are those of blocks,
+    `counted` and `survival` of others. What few runs have is absent where nothing is told of it."""
 
     format: int = FORMAT
     study: Study
@@ -585,6 +584,7 @@ class Analysis(Frozen):
     capacities: Capacities | None = absent(None)
     meanwhile: MeanwhileFound | None = absent(None)
     published: tuple[PublishedBeside, ...] = absent(())
+    phases: PhasesCompared | None = absent(None)
     trials_planned: int
 
     @property

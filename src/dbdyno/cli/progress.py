@@ -242,8 +242,8 @@ class ProgressLines(Unwatched):
         over, slices = self._left.stretch_began(trial), trial.phases[0].slices
         loads = [phase for phase in trial.phases if phase.then is None]
         if len(loads) > 1:
-            who = f"{plural(loads[over].clients or 0, 'client')}, " if not loads[over].tries_rate else ""
-            return f"{who}{loads[over].name}"
+            clients = loads[over].clients
+            return f"{plural(clients, 'client')}, {loads[over].name}" if clients else loads[over].name
         return f"slice {over} of {slices}" if slices and over else ""
 
     def _left_text(self) -> str:

@@ -114,6 +114,11 @@ FINDINGS = (
         alone=True,
     ),
     Finding(
+        "phases",
+        "dbdyno.findings.phases:sections",
+        asked=lambda basis: bool(basis.study.phases),
+    ),
+    Finding(
         "capacities",
         "dbdyno.findings.capacity:sections",
         asked=lambda basis: bool(basis.study.goal.promise),

@@ -32,6 +32,7 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
     lines = (
         *_answers(analysis),
         *_beside_load(analysis),
+        _of_last(analysis),
         noise.smallest_text(analysis),
         _counted(analysis),
         _published(analysis),
@@ -42,11 +43,11 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
     size = f"{naming.size_text(analysis)}, {numbers.plural(len(analysis.trials), 'trial')}"
     facts = naming.engine_text(analysis), naming.workload_text(analysis), size
     return Screen(
-        (*(_of_statements(analysis) or _of_factors(analysis) or _layouts(analysis)),),
+        (*(_of_parts(analysis) or _of_factors(analysis) or _layouts(analysis)),),
         tuple(line for line in lines if plain(line)),
         (*steps, last),
         " · ".join(facts),
-        row="variant" if analysis.statements_compared is None else "row",
+        row="row" if analysis.statements_compared or analysis.phases else "variant",
         answer=(gap.title(analysis.gap),) if _is_of_a_gap(analysis) and analysis.gap is not None else (),
     )
 
@@ -94,8 +95,23 @@ def _too_noisy(analysis: Analysis, to_go_on: Sequence[str]) -> str:
     return f"! Too noisy to tell a margin of {margin}: measure longer (workload.duration)"
 
 
-def _of_statements(analysis: Analysis) -> list[Table]:
-    """A row a statement, where each was sent by itself."""
+def _of_last(analysis: Analysis) -> str:
+    if analysis.phases is None:
+        return ""
+    from dbdyno.findings.phases import of_last
+
+    return of_last(analysis)
+
+
+def _of_parts(analysis: Analysis) -> list[Table]:
+    """A row a statement, where each was sent by itself, or a row a phase of a load that has several."""
+    if analysis.phases is not None:
+        # Here, because few runs have them.
+        from dbdyno.findings.phases import LAYOUTS as LAYOUTS_OF_PHASES
+        from dbdyno.findings.phases import phases_table
+
+        found_phases = analysis.phases
+        return [phases_table(analysis, found_phases, left_out) for left_out in LAYOUTS_OF_PHASES]
     found = analysis.statements_compared
     if found is None or not found.ratios:
         return []

@@ -117,6 +117,9 @@ def arranged_text(study: Study, found: Arranged) -> str:
             f"the servers of a block run side by side: each has a load in closed loop and {study.goal.rates}"
             f" rates of {numbers.seconds_text(length_s)}, a turn each"
         )
+    if study.phases:
+        named = ", ".join(one.name for one in study.phases)
+        return f"the servers of a block run side by side: each has the phases {named}, a turn each"
     length = numbers.seconds_text(phase.duration_s / (phase.slices or 1))
     if study.server is not None:
         return (

@@ -16,19 +16,25 @@ from dbdyno.study.document import Place
 from dbdyno.study.files import FileKind, NamedFile, StudyFile, read_file
 from dbdyno.study.nouns import Factor, Workload
 from dbdyno.study.pacing import RateFile, schedule_form
+from dbdyno.study.phases import LoadPhase, options_of
 from dbdyno.study.section import SectionReader
 from dbdyno.study.values import ValueFault
 
 
 def read_files(
-    reader: SectionReader, workload: Workload | None, factors: Sequence[Factor], settings: Mapping[str, Level]
+    reader: SectionReader,
+    workload: Workload | None,
+    factors: Sequence[Factor],
+    settings: Mapping[str, Level],
+    phases: Sequence[LoadPhase] = (),
 ) -> tuple[StudyFile, ...] | None:
     """The files that a study refers to, each once, in the order in which it names them. One that cannot be
     read is a mistake at its line. None where nobody can say which files there are."""
     if reader.catalogue.files is None:
         return None
     named: dict[str, tuple[NamedFile, Place]] = {}
-    for file, path in _named(reader, workload, factors, settings):
+    of_phases = _of_phases(reader, workload, phases)
+    for file, path in (*_named(reader, workload, factors, settings), *of_phases):
         named.setdefault(file.path, (file, path))
     found = []
     for file, path in named.values():
@@ -99,6 +105,18 @@ def _named(
         for index, level in enumerate(factor.levels):
             path = _place_of(reader, factor, index)
             yield from ((file, path) for file in files.of_level(factor.name, level, reader.folder))
+
+
+def _of_phases(
+    reader: SectionReader, workload: Workload | None, phases: Sequence[LoadPhase]
+) -> Iterator[tuple[NamedFile, Place]]:
+    files = reader.catalogue.files
+    for index, phase in enumerate(phases if workload is not None and files is not None else ()):
+        for key, name in phase.files.items():
+            assert workload is not None and files is not None, "they were asked for"
+            options = {**workload.options, **options_of(name)}
+            for file in files.of_workload(workload.name, options, reader.folder):
+                yield file, ("phases", index, key)
 
 
 def _each_options(

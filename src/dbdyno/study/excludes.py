@@ -130,6 +130,16 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         "a capacity is searched in steps at rates of their own",
         "ask for the capacity in a study of its own",
     ),
+    **_each(
+        "[[phases]]",
+        (
+            *("goal.promise", "[soak]", "[driver]", "[application]", SEARCH, REPLAY, STATEMENTS, "slice"),
+            *(f"workload.{key}" for key in ("ramp", "warmup", "schedule")),
+            *(PLATFORM, MACHINE, "cluster.load = all", "[[meanwhile]]"),
+        ),
+        "its phases are the load, each in one piece",
+        "leave it out, or ask it in a study of its own",
+    ),
     ("goal.promise", "--budget"): ExclusionReason(
         "the length of a step belongs to the promise", "leave --budget out, and give --blocks"
     ),
@@ -239,6 +249,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
             "goal.promise": "a search for a capacity overloads it",
             "[search]": "a search is made on servers of Dyno's own",
             "images": "its data have the layout that they have",
+            "[[phases]]": "they load and change data of Dyno's own",
             "engine.configuration": "it has read its configuration",
             DURABLE: "that guard cuts power, and such a server is not cut",
             "factors.engine": "a study is of one such server",

@@ -27,6 +27,7 @@ from dbdyno.frozen import (
     listed,
 )
 from dbdyno.study.files import StudyFile
+from dbdyno.study.phases import LoadPhase
 from dbdyno.study.published import PublishedFigure
 from dbdyno.study.soak import Meanwhile, Soak
 
@@ -479,11 +480,11 @@ class Study(Frozen):
     was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
     where they are not known. Engines are restarted beside the blocks as `restarts` says; `meanwhile` are acts
     beside the load of each trial. An `application` takes the load in the place of the server beneath;
-    `fronts` are programs of the user's, by name, that a level can put there. `data` are used in the place of
-    those that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other
-    engine takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the
-    engine is a URL, `server` says how that server is treated; else it is None. An hour of its host costs
-    `price_per_hour`, in whatever money. `published` are others' figures of its variants."""
+    `fronts` are the user's own, by name, that a level puts there. `data` take the place of those that the
+    workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine takes
+    over a copy of them. Where there are `phases`, they are the load. It comes from this host, or from that of
+    the `driver`. Where the engine is a URL, `server` says how that server is treated. An hour of its host
+    costs `price_per_hour`, in whatever money. `published` are others' figures of its variants."""
 
     title: str
     engine: Reference
@@ -494,6 +495,7 @@ class Study(Frozen):
     driver: RemoteDriver | None = absent(None)
     data: GivenData | None = absent(None)
     upgraded: bool = absent(False)
+    phases: tuple[LoadPhase, ...] = absent(())
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
     seed: int | None = None

@@ -41,6 +41,7 @@ from dbdyno.study.sections import (
     read_driver,
     read_engines,
     read_fronts,
+    read_phases,
     read_platforms,
     read_replay,
     read_server,
@@ -132,7 +133,7 @@ class _Reader(SectionReader):
         settings = self.settings({factor.name for factor in factors})
         settings = {**_beside(configuration, factors), **settings}
         self.judge_doubted(settings, factors, variants)
-        head = read_platforms(self, head, factors, settings)
+        head = {**read_platforms(self, head, factors, settings), "phases": read_phases(self, workload)}
         goal, soak = self.goal(), read_soak(self, workload)
         search, restarts = read_search(self, head["design"], factors), self.restarts(goal)
         require_nodes(self, restarts, workload, factors, settings)
@@ -145,7 +146,7 @@ class _Reader(SectionReader):
         price = self.section(HOST) if self.at(("host",)) is not None else {}
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
-        files = read_files(self, workload, factors, settings)
+        files = read_files(self, workload, factors, settings, head["phases"])
         if self.mistakes or self.engine is None or workload is None:
             return None
         return Study(

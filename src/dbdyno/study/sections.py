@@ -37,9 +37,10 @@ from dbdyno.study.nouns import (
     Study,
     Workload,
 )
+from dbdyno.study.phases import LoadPhase
 from dbdyno.study.section import SectionReader
 from dbdyno.study.soak import OF_POWER, SMOKE, Act, Soak
-from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, FRONT, SERVER, SOAK, UPGRADED
+from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, FRONT, PHASE, SERVER, SOAK, UPGRADED
 from dbdyno.study.values import ValueFault, nearest, shown
 
 OF_REQUESTS = "script"
@@ -129,6 +130,41 @@ def _own_front(reader: SectionReader, name: str) -> tuple[str, FrontProgram] | N
         return None
     given = reader.section(FRONT, place)
     return (name, FrontProgram(**given)) if "command" in given else None
+
+
+PHASES_AT, SCRIPT = "phases", "script"
+
+
+def read_phases(reader: SectionReader, workload: Workload | None) -> tuple[LoadPhase, ...]:
+    """The loads that follow one another; none where there is one load."""
+    listed = reader.at((PHASES_AT,))
+    if listed is None:
+        return ()
+    if not isinstance(listed, list) or not listed:
+        reader.note((PHASES_AT,), "`phases` is no list of tables", 'write [[phases]] and name = "l.i0"')
+        return ()
+    if workload is not None and workload.name != SCRIPT:
+        told = f"phases send transactions of scripts, and the workload is `{workload.name}`"
+        reader.note((PHASES_AT, 0), told, 'write name = "script" under [workload], and its file')
+    given = [reader.section(PHASE, (PHASES_AT, index)) for index in range(len(listed))]
+    phases = [LoadPhase(**one) for one in given if "name" in one]
+    for index, one in enumerate(given):
+        _require_phase(reader, (PHASES_AT, index), one, {each.get("name") for each in given[:index]})
+    return tuple(phases)
+
+
+def _require_phase(
+    reader: SectionReader, place: Place, given: Mapping[str, Any], names: Collection[str | None]
+) -> None:
+    if given.get("name") in names:
+        reader.note((*place, "name"), f"there is another phase {shown(given['name'])}", "name each once")
+    if ("beside" in given) != ("beside_rate_per_s" in given):
+        lacking = "beside" if "beside" not in given else "beside_rate_per_s"
+        hint = 'write beside = "writes.toml" and beside_rate_per_s = 100, or neither'
+        reader.note(place, f"`{lacking}` is missing beside the other one", hint)
+    if "beside" in given and "operations" in given:
+        told = "what is sent beside a phase lasts as long as it, and one with `operations` has no known end"
+        reader.note((*place, "operations"), told, "give it a duration alone")
 
 
 DRIVER_AT: Place = ("driver",)

@@ -50,6 +50,7 @@ from dbdyno.study.nouns import (
     Study,
     Workload,
 )
+from dbdyno.study.phases import LoadPhase
 from dbdyno.study.published import PublishedFigure
 from dbdyno.study.ranges import Scale
 from dbdyno.study.soak import OF_SOAKS, Act, Disturbance, Meanwhile, Soak
@@ -276,6 +277,24 @@ VARIANT = StudySection(
     ),
     rules={"required": ["levels"]},
 )  # fmt: skip
+PHASE = StudySection(
+    "phases",
+    (
+        Key("name", grammars.VARIANT_NAME, "What reports call it.", field="name",
+            missing=lambda _: 'write name = "l.i0"'),
+        Key("file", grammars.ONE_TEXT, "The script that is sent. Without it, the workload's.", field="file"),
+        Key("duration", duration(0.1), "How long it lasts, at most with `operations`.", field="duration_s",
+            otherwise="the workload's"),
+        Key("clients", CLIENTS, "So many clients.", field="clients", otherwise="the workload's"),
+        Key("rate_per_s", grammars.RATE, "Transactions per second in open loop.", field="rate_per_s"),
+        Key("operations", integer(1, 10**9), "It ends after so many, or fails.", field="operations"),
+        Key("beside", grammars.ONE_TEXT, "A script that as many more clients send.", field="beside"),
+        Key("beside_rate_per_s", grammars.RATE, "Its transactions per second.", field="beside_rate_per_s"),
+    ),
+    "A load, which follows the one before it on the same server.",
+    LoadPhase,
+    {"required": ["name"]},
+)  # fmt: skip
 SEARCH = StudySection(
     "search",
     (
@@ -499,8 +518,8 @@ def _variants(catalogue: Catalogue) -> Schema:
     }
 
 
-def _published(catalogue: Catalogue) -> Schema:
-    return {"type": "array", "description": PUBLISHED.about, "items": PUBLISHED.schema(catalogue)}
+def _several(section: StudySection, catalogue: Catalogue) -> Schema:
+    return {"type": "array", "description": section.about, "items": section.schema(catalogue)}
 
 
 STUDY = StudySection(
@@ -544,6 +563,7 @@ STUDY = StudySection(
         Key("driver", structured(DRIVER.schema)),
         Key("data", structured(_data)),
         Key("workload", structured(_workload)),
+        Key("phases", structured(lambda catalogue: _several(PHASE, catalogue))),
         Key("settings", structured(_settings)),
         Key("factors", structured(_factors)),
         Key("variants", structured(_variants)),
@@ -553,7 +573,7 @@ STUDY = StudySection(
         Key("goal", structured(GOAL.schema)),
         Key("soak", structured(SOAK.schema)),
         Key("host", structured(HOST.schema)),
-        Key("published", structured(_published)),
+        Key("published", structured(lambda catalogue: _several(PUBLISHED, catalogue))),
     ),
     noun=Study,
     rules={

@@ -19,6 +19,7 @@ from dbdyno.study.nouns import (
     ListedVariant,
     Study,
 )
+from dbdyno.study.phases import LoadPhase, options_of
 from dbdyno.study.soak import OF_POWER, Act, Disturbance, Soak
 
 SETTLE_S = 0.1
@@ -43,15 +44,18 @@ GUESTS_SHARE = 0.1
 
 
 class Guest(Frozen):
-    """Clients beside those of the load: they disturb it, or put another workload on the server."""
+    """Clients beside those of the load: they disturb it, put another workload on the server, or send the
+    transactions of the script `file` at a rate."""
 
     clients: int
     disturbance: Disturbance | None = None
     workload: str = ""
+    file: str = absent("")
+    rate_per_s: float | None = absent(None)
 
     @property
     def name(self) -> str:
-        return self.disturbance.value if self.disturbance else self.workload
+        return self.disturbance.value if self.disturbance else self.workload or self.file
 
 
 class Phase(Frozen):
@@ -64,7 +68,8 @@ class Phase(Frozen):
     written down as soon as its client is told, and looked for afterwards. An `optional` act that cannot be
     done on this host is left out, with the reason, and the trial goes on. One that `tries_rate` is a step of
     the search for a capacity: its `rate_per_s` is chosen when it begins. One with `acts` has those of its
-    study beside its load.
+    study beside its load. One of a study's phases can have `options` of the
+    workload of its own, and end after so many `operations`.
     """
 
     name: str
@@ -82,6 +87,8 @@ class Phase(Frozen):
     tries_rate: bool = False
     rate_per_s: float | None = None
     acts: bool = False
+    options: dict[str, Level] = absent({})
+    operations: int | None = absent(None)
 
     @property
     def cuts_power(self) -> bool:
@@ -151,7 +158,24 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
     acts = (
         Phase(name=act.value, duration_s=load.duration_s, then=act, ledger=True) for act in timed_acts(study)
     )
-    return (measured, *rates, *acts)
+    loads = [_load_of(one, study) for one in study.phases] or [measured]
+    return (*loads, *rates, *acts)
+
+
+def _load_of(phase: LoadPhase, study: Study) -> Phase:
+    """One of a study's phases. It has no warm-up: what it does first is a part of its work."""
+    clients = phase.clients or study.workload.clients
+    return Phase(
+        name=phase.name,
+        duration_s=phase.duration_s or study.workload.duration_s,
+        clients=phase.clients,
+        rate_per_s=phase.rate_per_s,
+        options=options_of(phase.file) if phase.file else {},
+        operations=phase.operations,
+        guests=(Guest(clients=clients, file=phase.beside, rate_per_s=phase.beside_rate_per_s),)
+        if phase.beside
+        else (),
+    )
 
 
 def timed_acts(study: Study) -> tuple[Act, ...]:

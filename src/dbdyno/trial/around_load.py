@@ -107,7 +107,7 @@ def has_plans(trial: Trial, phase: Phase, running: Running) -> bool:
     """Whether plans belong to this load: one of a block that is compared with others."""
     engine, front = running.setup.engine, running.front
     timed = not trial.of_no_block and not phase.watched and not phase.rests and not running.counted
-    timed = timed and not phase.tries_rate
+    timed = timed and not phase.tries_rate and not phase.options
     return timed and engine.plans is not None and (front is None or front.passes_sql)
 
 

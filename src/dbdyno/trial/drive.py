@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dbdyno.driver.job import Open
-from dbdyno.driver.tally import Acknowledged
-from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
+from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to
 from dbdyno.study.nouns import STATEMENTS
@@ -52,6 +52,8 @@ def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Step
         duration_s=phase.duration_s,
         slices=phase.slices,
         settle_s=phase.settle_s,
+        options={**running.setup.job.options, **phase.options},
+        operations=phase.operations or running.setup.job.operations,
         load=running.setup.job.load if phase.rate_per_s is None else Open(rate_per_s=phase.rate_per_s),
     )
     lag = running.lag()
@@ -67,11 +69,22 @@ def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Step
         over = yield running.load.told.acknowledged if running.load.told else None
         with at_work(), naming_full_server(running):
             tally = running.load.end() if over else running.load.go_on()
+    _require_done(phase, tally)
     lagged = _lagged(lag, running.lag())
     with naming_full_server(running, came_to(tally)):
         after = running.status()
     driven = replace(running, tally=tally, told=told, lagged=lagged)
     return replace(driven, status_before=before, status_after=after)
+
+
+def _require_done(phase: Phase, tally: Tally) -> None:
+    """What comes next stands on all of a phase's work, so that variants must have done the same."""
+    if phase.operations and tally.operations + tally.failed < phase.operations:
+        raise DynoError(
+            f"phase {phase.name}: {tally.operations:,} of {phase.operations:,} transactions were done in "
+            f"{phase.duration_s:g} s",
+            "give it a longer duration, or fewer operations",
+        )
 
 
 def _lagged(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

@@ -16,12 +16,13 @@ from threading import Event, Thread, Timer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dbdyno.driver.job import Closed, Job
+from dbdyno.driver.job import Closed, Job, Open
 from dbdyno.driver.load import LoadDriver
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Guested
+from dbdyno.study.phases import options_of
 from dbdyno.study.soak import Disturbance
 from dbdyno.study.trials import Guest, Phase
 from dbdyno.trial.bench import OpenLoad
@@ -219,8 +220,21 @@ def _silent(visit: GuestVisit) -> None:
         visit.over.wait(SILENT_S)
 
 
+def _sent(visit: GuestVisit) -> None:
+    """The transactions of another script, on the tables of the load."""
+    rate_per_s = visit.guest.rate_per_s
+    assert rate_per_s is not None, "a script beside the load has a rate"
+    options = {**visit.running.setup.job.options, **options_of(visit.guest.file)}
+    with visit.process() as (load, _):
+        visit.count(load.run(visit.job(options=options, load=Open(rate_per_s=rate_per_s))))
+        visit.over.wait()
+
+
 def _work(visit: GuestVisit) -> None:
     """Another workload, with tables of its own and their invariants."""
+    if visit.guest.file:
+        _sent(visit)
+        return
     workload = {"workload": visit.guest.workload, "options": {}}
     with visit.process() as (load, _):
         load.prepare(visit.job(**workload))
