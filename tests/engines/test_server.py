@@ -29,7 +29,6 @@ from dbdyno.engines.server import (
 )
 from dbdyno.errors import ServerFailed, UserError
 from tests.fakes import INSTALLATION
-from tests.needs import on_machine
 
 
 def test_a_data_directory_that_cannot_be_made_is_not_left_behind(tmp_path: Path) -> None:
@@ -159,8 +158,6 @@ def test_the_load_finds_the_same_database_at_the_address() -> None:
 
 
 def test_each_trial_has_a_password_and_a_certificate_of_its_own(tmp_path: Path) -> None:
-    if on_machine("openssl") is None:
-        pytest.skip("openssl is not installed: no certificate can be made")
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     one, two = (listening_at("127.0.0.1", True, tmp_path / name) for name in ("one", "two"))

@@ -13,13 +13,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
 from dbdyno.driver.passwords import query
-from dbdyno.errors import DriverFailed, ServerFailed, UserError, remedy
+from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
@@ -365,7 +367,7 @@ def listening_at(address: str, encrypted: bool, runtime: Path) -> Listening:
     """A free port of an address of this host, with a password and, where it is to be encrypted, a certificate
     in `runtime`. Raises UserError for an address that is none of this host's."""
     password = secrets.token_urlsafe(PASSWORD_BYTES)
-    certificate = _certificate(address, runtime) if encrypted else None
+    certificate = certificate_for(address, runtime) if encrypted else None
     return Listening(address, free_port(address), password, certificate)
 
 
@@ -385,21 +387,30 @@ def free_port(address: str) -> int:
         return port
 
 
-def _certificate(address: str, runtime: Path) -> Certificate:
-    """A certificate for the address that is its own authority. Raises UserError where it cannot be made."""
-    made = Certificate(runtime / "network.crt", runtime / "network.key")
-    command = [
-        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-        *("-days", str(DAYS), "-subj", "/CN=dyno", "-addext", f"subjectAltName=IP:{address}"),
-        *("-keyout", str(made.key), "-out", str(made.certificate)),
-    ]
-    hint = 'install openssl, or write network = "private" where nobody else is on the network'
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    except OSError as error:
-        raise UserError(f"openssl cannot be started: {error.strerror}", remedy(error, hint)) from None
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        raise UserError(f"openssl could not make a certificate: {last[0]}", hint)
-    made.key.chmod(0o600)
-    return made
+def certificate_for(address: str, runtime: Path) -> Certificate:
+    """A certificate for the address that is its own authority (RFC 5280). Its key is a point of a curve, because
+    whoever looks for primes takes a time that chance decides."""
+    # Here, because most starts of Dyno need none.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=dyno")
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        # The clock of another host may be behind.
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=DAYS))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = Certificate(runtime / "network.crt", runtime / "network.key")
+    pem = serialization.Encoding.PEM
+    files.key.touch(mode=0o600)
+    files.key.write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    files.certificate.write_bytes(made.public_bytes(pem))
+    return files

@@ -14,7 +14,7 @@ from functools import partial
 from dbdyno.driver.passwords import Ask, query
 from dbdyno.engines.cluster import Founded, Membership, Peer, Site
 from dbdyno.engines.mariadb import server as galera
-from dbdyno.engines.mariadb.server import command_of
+from dbdyno.engines.mariadb.server import WITHOUT_CERTIFICATE, command_of
 from dbdyno.engines.mariadb.settings import arguments
 from dbdyno.engines.upgrade import run_tool
 from dbdyno.errors import DriverFailed, ServerFailed
@@ -128,6 +128,7 @@ def again(site: Site, settings: Mapping[str, Level], alone: bool) -> Mapping[str
     command = [
         *command_of(site.installation, site.data),
         "--skip-networking",
+        WITHOUT_CERTIFICATE,
         f"--socket={site.runtime / 'recovery.sock'}",
         *arguments(settings),
         "--wsrep-recover",

@@ -19,6 +19,7 @@ from dbdyno.engines.server import (
     LOAD_ACCOUNT,
     Listening,
     ServerProcess,
+    certificate_for,
     doubtful_lines,
     hint_in,
     make_data,
@@ -28,6 +29,7 @@ from dbdyno.engines.server import (
     unknown_setting,
     url_of,
 )
+from dbdyno.engines.upgrade import series_of
 from dbdyno.errors import Blocked, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
@@ -45,8 +47,10 @@ CREATE DATABASE {DATABASE};
 """
 
 WITHOUT_CERTIFICATE = "--loose-ssl=OFF"
-"""From 11.4 on a server to which nobody gave a certificate makes one at each start. It tries numbers until
-two are prime, so one start took 0.4 s and the next one 1.3 s, most of it CPU. Clients are on a socket."""
+"""Of a server that no client comes to."""
+MAKES_CERTIFICATES = (11, 4)
+"""From here on a server to which nobody gave a certificate makes one at each start. It tries numbers until
+two are prime: one start took 0.4 s and the next one 1.3 s, most of it CPU. Clients of this age insist on one."""
 
 UNDER_EMULATION = ("--loose-innodb-buffer-pool-size-max=8M",)
 """An emulator keeps an account of each page that a server reserves, and a buffer pool reserves terabytes to
@@ -59,7 +63,8 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
     (data / "database").mkdir()
     (data / "temporary").mkdir()
     creation = {name: level for name, level in settings.items() if name in CREATION}
-    command = [*command_of(installation, data), "--bootstrap", "--log-warnings=1", *arguments(creation)]
+    command = [*command_of(installation, data), "--bootstrap", WITHOUT_CERTIFICATE, "--log-warnings=1"]
+    command += arguments(creation)
     make_data(
         "MariaDB",
         installation,
@@ -88,6 +93,7 @@ def start(
         f"--pid-file={runtime / 'mariadb.pid'}",
         "--skip-networking",
         "--skip-name-resolve",
+        *_certificate(installation, runtime, settings),
         *arguments(settings),
     ]
     return start_server(
@@ -107,13 +113,20 @@ def start(
     )
 
 
+def _certificate(installation: Installation, runtime: Path, settings: Mapping[str, Level]) -> tuple[str, ...]:
+    """A certificate of Dyno's where the server would make one itself."""
+    if "ssl_cert" in settings or series_of(installation.version, 2) < MAKES_CERTIFICATES:
+        return ()
+    made = certificate_for("127.0.0.1", runtime)
+    return f"--loose-ssl-cert={made.certificate}", f"--loose-ssl-key={made.key}"
+
+
 def command_of(installation: Installation, data: Path) -> list[str]:
     """The part of the command that does not depend on the trial. `--no-defaults` must come first."""
     root = ["--user=root"] if os.getuid() == 0 else []
     return [
         *installation.command,
         "--no-defaults",
-        WITHOUT_CERTIFICATE,
         *folders(installation),
         f"--datadir={data / 'database'}",
         f"--tmpdir={data / 'temporary'}",
@@ -191,7 +204,6 @@ def settings(listening: Listening, runtime: Path) -> Mapping[str, Level]:
     }
     if listening.certificate:
         given |= {
-            "ssl": True,
             "ssl_cert": str(listening.certificate.certificate),
             "ssl_key": str(listening.certificate.key),
         }
