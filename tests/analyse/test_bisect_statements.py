@@ -62,6 +62,18 @@ def test_without_a_change_all_are_answered_alike() -> None:
     assert headline(found) == "None of 1 statement became slower for certain, and all are answered alike."
 
 
+def test_a_bad_end_that_is_lost_on_the_way_leaves_nothing_certain() -> None:
+    world = replace(WORLD, statements={"slow": (4, None)})
+    run, records = carried_out(world)
+    last = max(place for place, one in enumerate(records[:12]) if one.variant == "9")
+    lost = records[last].but(outcome=Outcome.FAILED, cause="out of memory")
+    found = statements_bisected(world.study, run, [*records[:last], lost])
+    assert found.answer is BisectionAnswer.NONE
+    assert (
+        headline(found) == "Nothing is certain of 1 statement, because the bad end was lost: out of memory."
+    )
+
+
 def test_a_version_that_does_not_start_is_stepped_over_by_answers_too() -> None:
     world = World(
         last=4, along=Along.VERSIONS, blocks=6, ends={2: Outcome.FAILED}, statements={"a": (None, 3)}

@@ -432,7 +432,8 @@ class BisectionAnswer(StrEnum):
 class StatementChange(Frozen):
     """What became of one statement along a line, by its time or its CPU alone. `answer`, `good`, `bad`,
     `ends` and `step` are those of a Bisection. Where it is answered otherwise, `otherwise` is the first place
-    that does so, None while that is open, and `difference` says in what, with its first rows."""
+    that does so, None while that is open, and `difference` says in what, with its first rows. `cause` says
+    why the bad end could not be measured to its end."""
 
     statement: str
     answer: BisectionAnswer
@@ -443,6 +444,7 @@ class StatementChange(Frozen):
     step: Ratio | None = None
     otherwise: int | None = absent(None)
     difference: AnswerDifference | None = absent(None)
+    cause: str = absent("")
 
 
 class Bisection(Frozen):

@@ -200,4 +200,5 @@ def _change(course: StatementCourse, answers: Mapping[int, StatementAnswers]) ->
         step=seen.ratio(high, low) if changing else None,
         otherwise=course.otherwise,
         difference=difference_at(seen.statement, answers, course.otherwise or last),
+        cause=time.ends.cause,
     )

@@ -279,6 +279,10 @@ def _of_statements(found: Bisection, statements: Sequence[StatementChange]) -> s
         return (
             f"It is not over: {len(slower)} of {count} became slower so far, {len(other)} answer otherwise."
         )
+    if not slower and not other and (cause := next((one.cause for one in statements if one.cause), "")):
+        return (
+            f"Nothing is certain of {count}, because the bad end was lost: {safe.clause(safe.clean(cause))}."
+        )
     if not slower and not other:
         return f"None of {count} became slower for certain, and all are answered alike."
     told = [f"{one.statement} {_since(line, one)}" for one in slower[:CHANGED_MOST]]
