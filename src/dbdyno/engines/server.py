@@ -388,8 +388,8 @@ def free_port(address: str) -> int:
 
 
 def certificate_for(address: str, runtime: Path) -> Certificate:
-    """A certificate for the address that is its own authority (RFC 5280). Its key is a point of a curve, because
-    whoever looks for primes takes a time that chance decides."""
+    """A certificate for the address that is its own authority (RFC 5280). Its key is on a curve, because a
+    search for primes takes a time that chance decides."""
     # Here, because most starts of Dyno need none.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

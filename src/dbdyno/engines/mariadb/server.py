@@ -50,7 +50,7 @@ WITHOUT_CERTIFICATE = "--loose-ssl=OFF"
 """Of a server that no client comes to."""
 MAKES_CERTIFICATES = (11, 4)
 """From here on a server to which nobody gave a certificate makes one at each start. It tries numbers until
-two are prime: one start took 0.4 s and the next one 1.3 s, most of it CPU. Clients of this age insist on one."""
+two are prime: one start took 0.4 s and the next one 1.3 s, most of it CPU. Its clients insist on one."""
 
 UNDER_EMULATION = ("--loose-innodb-buffer-pool-size-max=8M",)
 """An emulator keeps an account of each page that a server reserves, and a buffer pool reserves terabytes to
