@@ -93,3 +93,11 @@ def test_the_figure_has_all_variants_in_a_frame_for_each_percentile() -> None:
 def test_a_study_without_a_promise_has_none() -> None:
     study = a_study()
     assert analyse(study, a_run(study), records_of(study)).capacities is None
+
+
+def test_what_a_trial_took_is_read_from_a_step_that_kept_the_promise() -> None:
+    told = found()
+    for trial in told.trials:
+        phase = trial.record.measured_phase
+        assert phase is not None and phase.tried is not None and phase.tried.kept
+        assert phase is not trial.record.phases[-1], "the last one was an overload"

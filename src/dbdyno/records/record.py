@@ -499,9 +499,10 @@ class Record(Frozen):
 
     @property
     def measured_phase(self) -> PhaseRecord | None:
-        """The last phase that has a tally: what the trial's metrics are read from."""
+        """The last phase that has a tally: what the trial's metrics are read from. Of the steps of a search
+        for a capacity only those count that kept the promise, because others say how an overload ends."""
         for phase in reversed(self.phases):
-            if phase.tally is not None:
+            if phase.tally is not None and (phase.tried is None or phase.tried.kept):
                 return phase
         return None
 
