@@ -516,12 +516,12 @@ def acting(draft: Draft, bench: Bench, running: Running, phase: Phase) -> Iterat
     from dbdyno.trial.acts.meanwhile import ActsBeside
 
     due = acts_with(bench.study.meanwhile, {**bench.study.settings, **draft.trial.variant.levels})
-    acts = ActsBeside(running, due, phase.settle_s, bench.journal)
+    acts = ActsBeside(running, due, phase.ramp_s + phase.warmup_s, bench.journal)
     try:
         with acts:
             yield acts
     finally:
-        draft.acted_beside(acts.told())
+        draft.acted_beside(acts.told(), acts.zero_unix_s)
 
 
 @contextmanager

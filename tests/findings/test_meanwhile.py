@@ -87,8 +87,10 @@ def test_one_figure_has_all_variants_with_their_acts_shaded(told: Analysis) -> N
     assert [len(one["second"]) for one in rows] == [12, 12]  # type: ignore[attr-defined]
     assert [(one["from"], one["to"]) for one in spans] == [(8.0, 10.0), (8.0, 10.0)]  # type: ignore[attr-defined]
     spec: Any = html.drawn(figure)
-    shades, lines = spec["layer"]
-    assert (shades["mark"]["type"], lines["mark"]["type"]) == ("rect", "line")
+    *shades, lines = spec["layer"]
+    assert [one["mark"]["type"] for one in shades] == ["rect", "rect"]
+    assert len({one["mark"]["color"] for one in shades}) == 2
+    assert lines["mark"]["type"] == "line" and lines["encoding"]["color"]["legend"]
 
 
 def test_an_act_that_was_cut_short_is_told_as_at_least() -> None:

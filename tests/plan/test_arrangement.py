@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 
 from dbdyno.plan.arrangement import SLICE_MOST_S, Circumstances, WarmUp, arranged, longer_slices
 from dbdyno.study import Arrangement, Factor, Study
+from dbdyno.study.soak import Meanwhile
 from dbdyno.study.trials import SETTLE_S, phases_of
 from tests.fakes import make_study
 
 BESIDE, AFTER = Arrangement.SIDE_BY_SIDE, Arrangement.ONE_AFTER_THE_OTHER
+
+
+ALTER = Meanwhile(name="alter", at_s=5.0, sql="ALTER TABLE a ADD b INT")
 
 
 def with_load(**changes: object) -> Study:
@@ -31,6 +35,7 @@ def test_a_study_of_servers_alone_runs_side_by_side() -> None:
         (make_study(1, 2), Circumstances(host_factors=("cpu.governor",)), "cpu.governor concerns the host"),
         (make_study(1, 2), Circumstances(needed_bytes=801, available_bytes=1000), "MiB available"),
         (with_load(rate_per_s=100.0), Circumstances(), "workload.rate_per_s starts transactions"),
+        (make_study(1, 2).but(meanwhile=(ALTER,)), Circumstances(), "acts go on beside a load"),
         (with_load(schedule="points:0s=9"), Circumstances(), "workload.schedule"),
         (with_load(think_time="10ms"), Circumstances(), "workload.think_time"),
         (make_study(1, 2), Circumstances(pauses=True), "tpcb has pauses of its own"),

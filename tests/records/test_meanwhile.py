@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import fmean, stdev
 
 import pytest
 from scipy import stats
@@ -53,7 +55,9 @@ def test_what_the_seconds_before_let_expect_is_the_limit_of_a_prediction() -> No
     dip = dip_of(of([*BEFORE, 970, 985, 975, 990]), [act()])
     assert dip is not None
     spread, seconds = dip.spread, dip.seconds
-    each = stats.t.ppf(1 - 0.05 / seconds, 7) * spread * (1 + 1 / 8) ** 0.5
+    logs = [math.log(count / 1000) for count in BEFORE]
+    reach = stats.t.ppf(1 - 0.05 / seconds, 7) * stdev(logs) * (1 + 1 / 8) ** 0.5
+    each = 1 - math.exp(fmean(logs) - reach)
     whole = stats.t.ppf(0.95, 7) * spread * (seconds + seconds**2 / 8) ** 0.5
     assert dip.depth_seen == pytest.approx(each)
     assert dip.lost_seen_s == pytest.approx(whole)
@@ -65,6 +69,19 @@ def test_a_load_that_is_a_little_slower_for_long_is_seen_by_its_area_alone() -> 
     assert dip is not None
     assert dip.is_lost and not dip.is_deep
     assert dip.length_s == 0.0
+
+
+def test_a_load_that_stands_still_is_seen_whatever_the_seconds_before_scatter() -> None:
+    dip = dip_of(of([1400, 300, 900, 500, 1300, 600, 1200, 800, 0, 0, 900]), [act()])
+    assert dip is not None and dip.spread > 0.4
+    assert dip.is_deep and dip.length_s == 2.0
+
+
+def test_the_longest_wait_ends_in_the_second_after() -> None:
+    tally = of([*BEFORE, 0, 0, 0, 1000, 1000])
+    late = tally.series[-2].but(p99_us=3_000_000.0)
+    dip = dip_of(tally.but(series=(*tally.series[:-2], late, tally.series[-1])), [act()])
+    assert dip is not None and dip.p99_ms_within == 3000.0
 
 
 def test_a_queue_that_is_worked_off_afterwards_makes_up_for_nothing() -> None:
@@ -79,7 +96,7 @@ def test_no_dip_is_never_told_as_none_at_all() -> None:
     )
     dip = dip_of(steady, [act()])
     assert dip is not None and not dip.is_seen
-    assert 0.0 < dip.depth_seen <= 0.001 and dip.lost_seen_s > 0.0
+    assert 0.0 < dip.depth_seen < 0.0011 and dip.lost_seen_s > 0.0
 
 
 @pytest.mark.parametrize("acts", [[], [act(began_s=None)], [act(began_s=1.0)]])

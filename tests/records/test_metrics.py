@@ -146,8 +146,9 @@ EXPECTED = {
     "flow_control_s": 0.75,
     "node_aborts_per_op": 0.01,
     "act_s": 2.0,
-    # Four seconds before that scatter by 29 % show no dip, so the smallest that could be seen counts.
-    "dip_depth": 1.0,
+    # Four seconds before that scatter so show no dip, and the smallest that could be seen counts.
+    "dip_depth": 1.0
+    - math.sqrt(15) / 4 * math.exp(-3.182446 * math.log(5 / 3) / math.sqrt(3) * math.sqrt(1.25)),
     "dip_s": 1.0,
     "dip_lost_s": 2.353363 * math.sqrt(1 / 12) * math.sqrt(2 + 2**2 / 4),
     "dip_p99_ms": 5.2,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.errors import StudyError
-from dbdyno.study import Study, parse_study
+from dbdyno.study import Arrangement, Study, parse_study
 from dbdyno.study.soak import Meanwhile, acts_with
 from dbdyno.study.trials import phases_of
 from tests.study.catalogue import CATALOGUE
@@ -51,9 +51,9 @@ def test_acts_come_in_the_order_of_their_beginnings_and_levels_replace_their_tex
     assert acts_with(study.meanwhile, {}) == (backup, index)
 
 
-def test_a_load_with_acts_is_one_piece_behind_its_warm_up() -> None:
-    [phase] = phases_of(read(TEXT))
-    assert (phase.slices, phase.acts) == (1, True)
+def test_a_load_with_acts_is_one_piece_however_trials_are_arranged() -> None:
+    [phase] = phases_of(read(TEXT).but(arrangement=Arrangement.SIDE_BY_SIDE))
+    assert (phase.slices, phase.acts) == (None, True)
     plain = read(TEXT.partition("[[meanwhile]]")[0] + '[factors]\n"config.a" = [1, 2]\n')
     assert not plain.meanwhile and not phases_of(plain)[0].acts
 

@@ -122,7 +122,7 @@ def longer_slices(study: Study, warm_ups: Sequence[WarmUp]) -> LongerSlices | No
     phase = phases_of(study)[0]
     # Clients come one after the other within the ramp.
     warm_s = phase.ramp_s / 2.0 + phase.warmup_s
-    if not phase.slices or phase.acts or not warm_s or not warm_ups:
+    if not phase.slices or not warm_s or not warm_ups:
         return None
     each, slowest = min((one.told / one.clients, one.variant) for one in warm_ups)
     each_per_s, slice_s = max(0.5, each - 0.5) / warm_s, phase.duration_s / phase.slices

@@ -16,6 +16,10 @@ FULL_SHARE = 0.9
 """Of the speed before an act, what counts as full speed after it."""
 
 
+NEARLY_S = 0.1
+"""A second counts as one before an act that began so shortly before its end: to connect takes that."""
+
+
 class LockWait(Frozen):
     """Who waited for whom, as the engine's own views of locks had it. `waiter` and `blocker` are names of
     acts, or statements without their values. It was seen in so many `looks`, in one of them with up to
@@ -49,6 +53,10 @@ class ActMeanwhile(Frozen):
     looks: int = absent(0)
     every_s: float = absent(0.0)
     blocked: tuple[LockWait, ...] = absent(())
+
+    def after(self, ahead_s: float) -> ActMeanwhile:
+        """The same, counted from a moment that lies so much earlier."""
+        return self if self.began_s is None else self.but(began_s=round(self.began_s + ahead_s, 3))
 
     @property
     def ended_s(self) -> float:
@@ -101,13 +109,14 @@ def dip_of(tally: Tally, acts: Sequence[ActMeanwhile]) -> Dip | None:
 
     The area between the base and what was done is the loss of M. Bruneau and others (Earthquake Spectra 19,
     2003). A second counts as part of a dip below the prediction limit of all seconds to come together, from
-    the n seconds before: mean - t * s * sqrt(1 + 1/n), one-sided, with the confidence shared by Bonferroni
-    (G. J. Hahn, Journal of Quality Technology 1, 1969). The sum of m seconds has the limit t * s * sqrt(m +
-    m^2/n). Seconds as far above the base, in which a queue is worked off, count as the base.
+    the n seconds before: of their logarithms mean - t * s * sqrt(1 + 1/n), one-sided, with the confidence
+    shared by Bonferroni (G. J. Hahn, Journal of Quality Technology 1, 1969). The sum of m seconds has the
+    limit t * s * sqrt(m + m^2/n). Seconds as far above the base, in which a queue is worked off, count as the
+    base. The highest percentile is also looked for in the second after, when those end that had waited.
     """
     begun = [act for act in acts if act.began_s is not None]
     counts = seconds_done(tally)
-    first = int(min((act.began_s or 0.0 for act in begun), default=0.0))
+    first = int(min((act.began_s or 0.0 for act in begun), default=0.0) + NEARLY_S)
     before = counts[:first]
     if len(before) < 2 or fmean(before) <= 0.0:
         return None
@@ -115,7 +124,7 @@ def dip_of(tally: Tally, acts: Sequence[ActMeanwhile]) -> Dip | None:
     within = _within(counts, first, end_s, fmean(before))
     limits = _Limits(before, len(within))
     shares = [count / limits.base for count in within]
-    low = [share < 1.0 - limits.one for share in shares]
+    low = [share < limits.low for share in shares]
     return Dip(
         base_per_s=limits.base,
         base_seconds=len(before),
@@ -124,17 +133,18 @@ def dip_of(tally: Tally, acts: Sequence[ActMeanwhile]) -> Dip | None:
         depth=max((1.0 - share for share in shares), default=0.0),
         length_s=float(sum(low)),
         silent_s=float(longest(not count for count in within)),
-        lost_s=sum(1.0 - (1.0 if share > 1.0 + limits.one else share) for share in shares),
-        depth_seen=limits.one,
+        lost_s=sum(1.0 - (1.0 if share > limits.high else share) for share in shares),
+        depth_seen=1.0 - limits.low,
         lost_seen_s=limits.all,
         full_speed_s=windows_to_full(counts[math.ceil(end_s) :], limits.base),
         p99_ms_before=_p99_ms(tally.series, range(first)),
-        p99_ms_within=_p99_ms(tally.series, range(first, first + len(within))),
+        p99_ms_within=_p99_ms(tally.series, range(first, first + len(within) + 1)),
     )
 
 
 class _Limits:
-    """What seconds before let expect of so many to come: limits as shares of their mean."""
+    """What seconds before let expect of so many to come, as shares of their mean: `low` and `high` for each,
+    and what all together may lack."""
 
     def __init__(self, before: Sequence[float], seconds: int) -> None:
         # Here, because most records have no act.
@@ -145,8 +155,11 @@ class _Limits:
         each, whole = (
             float(stdtrit(count - 1, 1.0 - (1.0 - CONFIDENCE) / share)) for share in (max(1, seconds), 1)
         )
+        logs = [math.log(max(1.0, one) / self.base) for one in before]
+        reach = each * stdev(logs) * math.sqrt(1.0 + 1.0 / count)
         # Of a steady rate that is one transaction more or less.
-        self.one = min(1.0, max(1.0 / self.base, each * self.spread * math.sqrt(1.0 + 1.0 / count)))
+        self.low = min(1.0 - 1.0 / self.base, math.exp(fmean(logs) - reach))
+        self.high = max(1.0 + 1.0 / self.base, math.exp(fmean(logs) + reach))
         self.all = max(1.0 / self.base, whole * self.spread * math.sqrt(seconds + seconds**2 / count))
 
 

@@ -139,15 +139,14 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
     load = study.workload
     tried = study.goal.rates if study.goal.promise else 0
     # A rate is tried in one piece, so that a queue which grows is seen to grow.
-    beside = study.arrangement is Arrangement.SIDE_BY_SIDE and not tried
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE and not tried and not study.meanwhile
     slices = _slices(load.duration_s, study.slice_s or SLICE_S) if beside else None
     measured = Phase(
         name="load",
         ramp_s=load.ramp_s,
         warmup_s=load.warmup_s,
         duration_s=load.duration_s,
-        # One whole, behind a warm-up whose end is known: the acts beside it count from there.
-        slices=1 if study.meanwhile else slices,
+        slices=slices,
         acts=bool(study.meanwhile),
     )
     settled_s = min(load.warmup_s, SETTLED_SHARE * load.duration_s)

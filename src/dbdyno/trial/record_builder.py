@@ -93,6 +93,7 @@ class Draft:
     _stages_s: dict[str, float] = field(default_factory=dict)
     _stage: Stage = Stage.PREPARE
     _damaged: bool = False
+    _acts_from_unix_s: float = 0.0
 
     def __post_init__(self) -> None:
         self._started_unix_s = self._finished_unix_s = self.bench.clock.unix_s()
@@ -213,10 +214,11 @@ class Draft:
         """What the server held in the phase, and who was there beside the load."""
         self._note(watched=watched, guests=tuple(guests))
 
-    def acted_beside(self, acts: tuple[ActMeanwhile, ...]) -> None:
-        """What was done beside the phase's load. An act that failed is the variant's fault, because its
-        levels asked for it."""
+    def acted_beside(self, acts: tuple[ActMeanwhile, ...], zero_unix_s: float) -> None:
+        """What was done beside the phase's load, counted from then. An act that failed is the variant's
+        fault, because its levels asked for it."""
         self._note(meanwhile=acts)
+        self._acts_from_unix_s = zero_unix_s
         failed = [f"{act.name}: {act.fault}" for act in acts if act.fault]
         if failed and not self.failed:
             self._outcome, self._cause = (
@@ -236,6 +238,8 @@ class Draft:
         elif running.tally is not None:
             load_hosts = running.afar.seen if running.afar is not None else ()
             self._note(tally=running.tally, observation=observation, load_hosts=load_hosts)
+            ahead_s = self._acts_from_unix_s - running.tally.windows[0][0]
+            self._note(meanwhile=tuple(act.after(ahead_s) for act in self._phases[-1].meanwhile))
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
         front = running.front

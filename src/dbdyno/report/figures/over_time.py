@@ -74,19 +74,22 @@ BESIDE_HEIGHT, SHADE = 220, 0.14
 def beside_load(names: Sequence[str], rows: Rows, spans: Rows) -> Spec:
     """The throughput of each variant over the seconds of its load, and a shade in its colour from when to
     when something was done beside it. A row has lists of its `second` and `value`."""
-    colours = alt.Scale(domain=list(names), range=[REFERENCE, *LINES][: len(names)])
+    drawn_in = dict(zip(names, [REFERENCE, *LINES], strict=False))
+    colours = alt.Scale(domain=list(drawn_in), range=list(drawn_in.values()))
     legend = legend_of_lines(names, "top") if names[1:] else None
     seconds = alt.Axis(title="second of the load", tickCount=8, grid=False, format="d")
-    shades = (
-        alt.Chart(data(spans))
-        .mark_rect(opacity=SHADE)
+    # Each in a layer of its own, so that the legend is that of the lines.
+    shades = [
+        alt.Chart(data([span]))
+        .mark_rect(opacity=SHADE, color=drawn_in[span["variant"]])
         .encode(
             x=alt.X("from:Q", scale=alt.Scale(nice=False), axis=seconds),
             x2="to:Q",
-            color=alt.Color("variant:N", scale=colours, legend=None),
             tooltip=tooltip(variant="variant", act="act", took="took"),
         )
-    )
+        for span in spans
+        if span["variant"] in drawn_in
+    ]
     lines = (
         alt.Chart(data(rows))
         .transform_flatten(["second", "value"])
@@ -101,7 +104,7 @@ def beside_load(names: Sequence[str], rows: Rows, spans: Rows) -> Spec:
         )
     )
     return spec(
-        alt.layer(shades, lines).properties(
+        alt.layer(*shades, lines).properties(
             width="container",
             height=BESIDE_HEIGHT,
             description="Throughput second by second, with what was done beside the load",

@@ -120,19 +120,17 @@ def statements_of(sql: str) -> list[str]:
 
 
 class ActsBeside:
-    """The acts beside one load, of which the warm-up is the first stretch and all that is measured the
-    second. A context manager, after which none of them goes on. `settle_s` passes between a stretch's
-    beginning and the first second that is measured."""
+    """The acts beside one load in one piece. A context manager, after which none of them goes on. They count
+    from `zero_unix_s`: `lead_s` after the load began, which is when its measured part begins, but for the
+    time that its clients need to connect."""
 
-    def __init__(
-        self, running: Running, acts: Sequence[Meanwhile], settle_s: float, journal: Journal
-    ) -> None:
-        self._running, self._settle_s, self._journal = running, settle_s, journal
+    def __init__(self, running: Running, acts: Sequence[Meanwhile], lead_s: float, journal: Journal) -> None:
+        self._running, self._lead_s, self._journal = running, lead_s, journal
         scratch = running.setup.scratch
         self._going = [_Going(act, scratch / f"meanwhile-{act.name}") for act in acts]
         self._over, self._begun, self._noting = threading.Event(), threading.Event(), threading.Lock()
         self._zero_s = 0.0
-        self._stretches = 0
+        self.zero_unix_s = 0.0
         self._seen = _Seen()
         self._watch: threading.Thread | None = None
 
@@ -152,12 +150,9 @@ class ActsBeside:
 
     @contextmanager
     def stretch(self) -> Iterator[None]:
-        """A time in which the load is on the server."""
-        self._stretches += 1
-        if self._stretches != 2:
-            yield
-            return
-        self._zero_s = time.monotonic() + self._settle_s
+        """The time in which the load is on the server."""
+        self._zero_s = time.monotonic() + self._lead_s
+        self.zero_unix_s = time.time() + self._lead_s
         self._begun.set()
         try:
             yield
