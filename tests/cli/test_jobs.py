@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,46 +28,19 @@ from dbdyno.prepare_run.begun import PACKAGE, code_digest, keep_run
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
+from tests.cli.jobs_cases import STUDY
+from tests.cli.jobs_cases import slurm as slurm
+from tests.cli.jobs_cases import study as study
 from tests.fleet.judge import OVERLAPS, faults
 from tests.fleet.kubectl import Kubectl, job, pod
 from tests.fleet.machines import folders_in, wait_for
-from tests.fleet.slurm_cluster import Cluster, cluster
+from tests.fleet.slurm_cluster import Cluster
 from tests.load_hosts import NAME, OTHER_NAME, apart
 from tests.needs import needs_root, needs_slurm
 from tests.records.postgresql import PostgreSQL
 from tests.warm import Process
 
-STUDY = """
-title  = "Does the page cache of SQLite matter?"
-engine = "sqlite"
-blocks = 2
-slice  = "0.1s"
-[workload]
-name     = "tpcb"
-clients  = 1
-warmup   = "0s"
-duration = "0.3s"
-[factors]
-"config.cache_size" = [-2000, -20000]
-"""
-
 SQUEUE = ("squeue", "--noheader", "--array")
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Cluster]:
-    with cluster() as made:
-        yield made
-
-
-@pytest.fixture
-def study(homes: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, value in slurm.variables.items():
-        monkeypatch.setenv(name, value)
-    slurm.wait_until_idle()
-    path = homes / "study.toml"
-    path.write_text(STUDY)
-    return path
 
 
 class Controller:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -205,3 +206,22 @@ def test_a_path_that_is_not_utf_8_is_a_path(homes: Path, tmp_path: Path) -> None
         ["recipe", "check", str(folder)],
     ]
     assert len(list(_called({" ".join(map(repr, call)): call for call in calls}, tmp_path / "calls"))) == 9
+
+
+def test_no_file_of_the_folder_that_dyno_runs_in_is_a_module_of_it(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may write there, such as in `/tmp`, where jobs of Slurm begin."""
+    for name in ("json", "ssl", "struct", "random"):
+        (homes / f"{name}.py").write_text("raise SystemExit('planted')\n")
+    (homes / "study.toml").write_text(STUDY)
+    monkeypatch.chdir(homes)
+    over = dyno("run", "study.toml", "--quiet")
+    assert over.returncode == 0, over.stderr
+    package = Path(__file__).parents[2] / "src" / "dbdyno"
+    started = {
+        f"{path.relative_to(package)}: {found}"
+        for path in package.rglob("*.py")
+        for found in re.findall(r'sys\.executable, "-\w+"', path.read_text())
+    }
+    assert len(started) > 6 and [one for one in started if one[-3:] not in ('-P"', '-I"')] == []

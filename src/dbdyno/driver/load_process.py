@@ -177,7 +177,7 @@ class LoadProcess(InStretches):
         how = ["exit-handlers"] if launch.exit_handlers else []
         try:
             self._child = Conversation(
-                [*launch.wrapper, sys.executable, "-m", "dbdyno.driver.child", *how],
+                [*launch.wrapper, sys.executable, "-P", "-m", "dbdyno.driver.child", *how],
                 _death,
                 who="the load process",
                 environment={**os.environ, **environment, **launch.environment},

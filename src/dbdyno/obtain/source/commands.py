@@ -345,7 +345,7 @@ def _path(place: str, workplace: Workplace) -> Path:
 def _loopback() -> tuple[str, ...]:
     """What a command follows so that a server can listen on the loopback, which is down in a new namespace of
     the network. Whoever becomes another user may not switch it on any more."""
-    return () if wrapper() is None else (sys.executable, "-c", LOOPBACK_UP)
+    return () if wrapper() is None else (sys.executable, "-I", "-c", LOOPBACK_UP)
 
 
 @cache

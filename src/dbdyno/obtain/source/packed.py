@@ -108,7 +108,7 @@ def require_runs(program: Path, environment: Mapping[str, str], host: str, what:
             f"install there what holds them, or leave {host} out",
         )
     is_library = ".so" in program.name
-    command = [sys.executable, "-c", LOADS, str(program)] if is_library else [str(program), "--version"]
+    command = [sys.executable, "-I", "-c", LOADS, str(program)] if is_library else [str(program), "--version"]
     status, told = _ran(command, environment, cannot)
     if status == -signal.SIGILL:
         raise UserError(f"{cannot}: its CPU does not know an instruction of it", KNOWN_TO_ALL)
