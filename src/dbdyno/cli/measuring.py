@@ -56,7 +56,10 @@ from dbdyno.trial.bench import Leased
 
 if TYPE_CHECKING:
     from dbdyno.analyse.gate import Gate
+    from dbdyno.plan import Ask
     from dbdyno.serve.address import Address
+    from dbdyno.study import Study
+    from dbdyno.study.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Measuring:
     live: int | None = None
     add_blocks: int | None = None
     ends: Callable[[Analysis], int] | None = None
+    otlp: str | None = None
 
     def tell(self, line: str) -> None:
         """Says what is done before the first trial."""
@@ -173,6 +177,11 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
         ask = beginning.ask(memory) if beginning.ask else kind.ask(run, memory, progress.decided)
         ask = told_to(progress, ask, store) if own is None else told_of(progress, ask)
         ask = kind.before(ask, bench, asked.tell)
+        if asked.otlp is not None:
+            # Here, because most runs are told to no collector.
+            from dbdyno.export.otlp import MetricsCollector
+
+            ask = seen_by(MetricsCollector(asked.otlp, tell if asked.quiet else progress.say).see, ask)
         other = None
         if reference is not None:
             store.add_run(reference.run, began(reference.run))
@@ -185,6 +194,16 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
 
             other = RunSide(reference_plan.ask_of_reference, again, OfReference(progress))
         return run_study(RunSide(ask, bench, progress), store, other)
+
+
+def seen_by(see: Callable[[Study, Run, Sequence[Record]], None], ask: Ask) -> Ask:
+    """The same answers, after somebody has seen the records at each question."""
+
+    def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+        see(study, run, records)
+        return ask(study, run, records)
+
+    return asked
 
 
 def records_of_host(store: Store, run: Run, host: str) -> list[Record]:

@@ -191,6 +191,12 @@ wait_option = click.option(
     metavar="[TIME]",
     help="Where another dyno measures on this machine, wait for its end, or at most TIME (10m, 1.5h).",
 )
+otlp_option = click.option(
+    "--otlp",
+    metavar="URL",
+    help="Send each trial's metrics to this OpenTelemetry collector (OTLP over HTTP) between blocks, with "
+    "the headers of OTEL_EXPORTER_OTLP_HEADERS. One that does not answer ends no run.",
+)
 live_option = click.option(
     "--live",
     type=click.IntRange(0, PORT_MOST),

@@ -35,6 +35,7 @@ def main(
     servers: tuple[str, ...],
     writes: bool,
     live: int | None,
+    otlp: str | None,
     wait_s: float,
     quiet: bool,
     store: str | None,
@@ -45,21 +46,27 @@ def main(
     **asked: Any,
 ) -> None:
     form = verdict_format_of(form, as_json, output)
+    if otlp is not None:
+        # Here, because most runs are told to no collector.
+        from dbdyno.export.otlp import endpoint_of
+
+        otlp = endpoint_of(otlp)
     study, resume = _meant(study, resume, asked["add_blocks"])
     _make_ready(servers, study if asked.pop("fetch") else None)
     allowed, url = Allowed.of(devices, allowed_paths, servers, writes), store_url(store)
     options = RunOptions(path=study, allowed=allowed, **asked)
-    _require_agreement(options, resume, live)
+    _require_agreement(options, resume, live, otlp)
 
     def on_fleet(opened: Store, run: Run | None) -> Analysis | None:
         if options.fleet is None and (run is None or not run.fleet):
             return None
+        refuse_both("--fleet", options.fleet or True, otlp=otlp)
         return _on_fleet(opened, url, replace(options, resume=run), name, note, quiet)
 
     measure(
         Measuring(
             "dyno run", study, resume, allowed, wait_s, quiet, url, form, output,
-            name, note, fail_on, live, options.add_blocks,
+            name, note, fail_on, live, options.add_blocks, otlp=otlp,
         ),
         lambda opened, run: begin(opened, replace(options, resume=run), tell),
         on_fleet,
@@ -108,13 +115,13 @@ def _on_fleet(
         return analysed(study_of(run), run, records)
 
 
-def _require_agreement(options: RunOptions, resume: str | None, live: int | None) -> None:
+def _require_agreement(options: RunOptions, resume: str | None, live: int | None, otlp: str | None) -> None:
     """Raises UserError for options that contradict each other."""
     refuse_both("--again", options.again, resume=resume)
     refuse_both("--budget", options.budget_s, blocks=options.blocks, until=options.until, resume=resume)
     refuse_both("--against", options.against, budget=options.budget_s, until=options.until, resume=resume)
     others = {"budget": options.budget_s, "until": options.until, "against": options.against}
-    refuse_both("--fleet", options.fleet, resume=resume, live=live, **others)
+    refuse_both("--fleet", options.fleet, resume=resume, live=live, otlp=otlp, **others)
     if options.hosts is not None and options.fleet is None:
         raise UserError("--hosts says how many, and no --fleet says of what", "--fleet slurm:PARTITION")
     if options.fleet is not None:

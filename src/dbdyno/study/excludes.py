@@ -278,7 +278,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     ),
     **_each(
         "--fleet",
-        ("--against", "--budget", "--live", "--suggest", "--until"),
+        ("--against", "--budget", "--live", "--otlp", "--suggest", "--until"),
         "the hosts of a fleet take blocks as they come",
     ),
     ("--resume", "--own"): ExclusionReason("a run goes on as it began"),

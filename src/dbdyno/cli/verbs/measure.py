@@ -20,6 +20,7 @@ from dbdyno.cli.options import (
     live_option,
     name_option,
     note_option,
+    otlp_option,
     paths_option,
     quiet_option,
     resume_option,
@@ -80,6 +81,7 @@ hosts_option = click.option(
     "each alone on a node that has the features or labels of all tag:TAG. With ssh:, SSH starts them.",
 )
 @hosts_option
+@otlp_option
 @click.option(
     "--fetch", is_flag=True, help="First fetch what the study needs and is not here, as dyno engines does."
 )
