@@ -505,7 +505,7 @@ IMPORTS_SHARE_MOST, ASKS_UNTIMED_MOST, LONG_FUNCTIONS_SHARE_MOST = 0.079, 28, 0.
 """The share of lines that import, the lines that ask whether a study is timed or in a guest, and the share of
 functions above 20 lines. Each may only fall."""
 SMALL_LINES = 60
-SMALL_MODULES_MOST = 506
+SMALL_MODULES_MOST = 5
 """How many small modules with one user there are. The number may only fall."""
 
 
