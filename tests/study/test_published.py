@@ -36,6 +36,11 @@ def test_a_figure_is_read_whole() -> None:
     assert study.published[0].names == ("config.a=2", "baseline")
 
 
+def test_a_source_without_a_date_says_so() -> None:
+    [figure] = read(SHORT + FIGURE.replace("year = 2020\n", "")).published
+    assert figure.source_text == "Somebody, not dated"
+
+
 def test_what_others_published_does_not_change_what_a_study_asks() -> None:
     assert read(SHORT + FIGURE).meaning == read(SHORT).meaning
     assert read(SHORT).published == ()
@@ -50,7 +55,6 @@ def test_what_others_published_does_not_change_what_a_study_asks() -> None:
         ("ratio = 1.5", "ratio = 1.7", "the ratio lies outside of its own interval"),
         ("ratio = 1.5", "ratio = 0", "`ratio`: cannot be 0"),
         ("high = 1.6\n", "", "an interval has two ends"),
-        ("year = 2020\n", "", "`year` is missing"),
         ("source", "sorce", "`source` is missing"),
         ("[[published]]", "[published]", "`published` must be a list of tables"),
     ],

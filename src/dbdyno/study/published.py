@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbdyno.frozen import Frozen
 
 AGAINST_BASELINE = "baseline"
+UNDATED = "not dated"
 
 
 class PublishedFigure(Frozen):
@@ -19,7 +20,7 @@ class PublishedFigure(Frozen):
     low: float | None = None
     high: float | None = None
     source: str
-    year: int
+    year: int | None = None
     hardware: str
     differs: str = ""
 
@@ -31,4 +32,4 @@ class PublishedFigure(Frozen):
     @property
     def source_text(self) -> str:
         """Who published it, and when."""
-        return f"{self.source}, {self.year}"
+        return f"{self.source}, {self.year or UNDATED}"

@@ -51,7 +51,7 @@ from dbdyno.study.nouns import (
     Workload,
 )
 from dbdyno.study.phases import LoadPhase
-from dbdyno.study.published import PublishedFigure
+from dbdyno.study.published import UNDATED, PublishedFigure
 from dbdyno.study.ranges import Scale
 from dbdyno.study.soak import OF_SOAKS, Act, Disturbance, Meanwhile, Soak
 
@@ -449,14 +449,14 @@ PUBLISHED = StudySection(
         Key("high", grammars.RATIO, "The upper end.", field="high"),
         Key("source", grammars.ONE_TEXT, "Who published it, and where.", field="source",
             missing=lambda _: "say who published it, and where"),
-        Key("year", integer(1970, 2999, ""), "When.", field="year", missing=lambda _: "write the year"),
+        Key("year", integer(1970, 2999, ""), "When.", field="year", otherwise=UNDATED),
         Key("hardware", grammars.ONE_TEXT, "What it was measured on.", field="hardware",
             missing=lambda _: "say on what it was measured, or that the source does not"),
         Key("differs", grammars.ONE_TEXT, "What else differs from this study.", field="differs"),
     ),
     "A figure that others published of two variants of this study.",
     PublishedFigure,
-    {"required": ["variant", "ratio", "source", "year", "hardware"],
+    {"required": ["variant", "ratio", "source", "hardware"],
      "dependentRequired": {"low": ["high"], "high": ["low"]}},
 )  # fmt: skip
 
