@@ -25,6 +25,14 @@ pub(super) struct Program {
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 pub(super) const STATIC: Destructor = None;
 
+/// What sqlite3_stmt_status tells of a statement, by the numbers of its counters.
+pub(super) const COUNTERS: [(&str, c_int); 4] = [
+    ("rows stepped over in full scans", 1),
+    ("sorts", 2),
+    ("rows put in automatic indexes", 3),
+    ("steps of SQLite's machine", 4),
+];
+
 /// Declares the functions as fields without their prefix, and looks all of them up.
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $answer:ty)?;)*) => {
@@ -33,11 +41,7 @@ macro_rules! functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
         }
 
-        /// What sqlite3_stmt_status tells of a statement, by the numbers of its counters.
-pub const COUNTERS: [(&str, c_int); 4] =
-    [("rows stepped over in full scans", 1), ("sorts", 2), ("rows put in automatic indexes", 3), ("steps of SQLite's machine", 4)];
-
-impl Library {
+        impl Library {
             /// The name of the function that is missing, if one is.
             fn resolve(library: &libloading::Library) -> std::result::Result<Self, &'static str> {
                 // SAFETY: dlsym(3) knows no types. These are those of SQLite's C interface, which SQLite promises to

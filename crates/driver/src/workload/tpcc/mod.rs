@@ -1,10 +1,10 @@
 //! TPC-C (specification 5.11) in plain SQL: what several drivers have made of it, without stored procedures; and with
 //! procedures of its own at the server, which each transaction is one call of (`procedures`).
 //!
-//! In plain SQL comparable with go-tpc and BenchmarkSQL: each statement of the specification is sent as it stands, but for the
-//! items of an order and their stock, which are read by lists, and its lines, which are inserted together (see
-//! `new_order`). Drivers that call one stored procedure per transaction (HammerDB) are comparable with `procedures` alone,
-//! and none of these with published tpmC figures.
+//! In plain SQL it is comparable with go-tpc and BenchmarkSQL: each statement of the specification is sent as it stands,
+//! but for the items of an order and their stock, which are read by lists, and its lines, which are inserted together
+//! (see `new_order`). Drivers that call one stored procedure per transaction (HammerDB) are comparable with `procedures`
+//! alone, and none of these with published tpmC figures.
 
 mod consistency;
 mod customers;
@@ -125,8 +125,7 @@ impl Workload for TpcC {
 
     const OFFERS: &'static [About] = &[About {
         name: "tpcc",
-        description:
-            "TPC-C: orders, payments, deliveries and questions of a wholesaler's terminals",
+        description: "TPC-C: orders, payments, deliveries and questions of a wholesaler's terminals",
         options: &[WAREHOUSES.spec(), THINK_TIMES.spec(), PROCEDURES.spec(), HOME.spec(), CHECK.spec()],
         transactions: &[
             "new_order",
@@ -253,7 +252,8 @@ impl Workload for TpcC {
                 return calls.perform(kind, session, random, page, (home, district), all).await
             }
         };
-        let Statements { finder, new_order, payment, order_status, delivery, stock_level } = &mut **statements;
+        let Statements { finder, new_order, payment, order_status, delivery, stock_level } =
+            &mut **statements;
         match kind {
             NEW_ORDER => new_order.perform(session, random, page, home, all, false).await,
             ROLLED_BACK => new_order.perform(session, random, page, home, all, true).await,

@@ -161,8 +161,7 @@ impl Procedures {
         let [w_id, d_id, c_id, local] = [home, district, customer, i64::from(all_local)].map(Value::Int);
         // What is rolled back leaves no row in the ledger either.
         let [cut, client, entry] = if with_unused_item { [Value::Null; 3] } else { page.row() };
-        let parameters =
-            [w_id, d_id, c_id, Value::Text(&self.written_lines), local, cut, client, entry];
+        let parameters = [w_id, d_id, c_id, Value::Text(&self.written_lines), local, cut, client, entry];
         let mut number = First::<i64>::default();
         let answer = session.execute(self.new_order, &parameters, &mut number).await?;
         match number.0 {
@@ -267,7 +266,9 @@ mod tests {
             let made: Vec<&str> = texts
                 .create
                 .lines()
-                .filter_map(|line| line.strip_prefix("CREATE PROCEDURE ").or(line.strip_prefix("CREATE FUNCTION ")))
+                .filter_map(|line| {
+                    line.strip_prefix("CREATE PROCEDURE ").or(line.strip_prefix("CREATE FUNCTION "))
+                })
                 .filter_map(|line| line.split('(').next())
                 .collect();
             assert_eq!(made.len() as i64, PROCEDURES);
