@@ -6,8 +6,8 @@ Arguments: its socket, its manner, and the socket of the database beneath. A man
 
 from __future__ import annotations
 
-import itertools
 import os
+import random
 import socket
 import socketserver
 import sys
@@ -15,7 +15,8 @@ import time
 from http.server import BaseHTTPRequestHandler
 
 LEAKED: list[socket.socket] = []
-ASKED = itertools.count(1)
+CHANCE = random.Random(3)
+"""Every third answer would be the same one's of three clients who take turns."""
 SOLD = (201, "{}")
 
 
@@ -46,7 +47,7 @@ def breaks(_: str) -> tuple[int, str]:
 
 
 def stumbles(_: str) -> tuple[int, str]:
-    return (503, '{"error": "come again"}') if next(ASKED) % 3 == 0 else SOLD
+    return (503, '{"error": "come again"}') if CHANCE.random() < 1 / 3 else SOLD
 
 
 def leaks(database: str) -> tuple[int, str]:
