@@ -6,6 +6,7 @@ Arguments: its socket, its manner, and the socket of the database beneath. A man
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import socket
@@ -15,6 +16,7 @@ import time
 from http.server import BaseHTTPRequestHandler
 
 LEAKED: list[socket.socket] = []
+ASKED = itertools.count(1)
 CHANCE = random.Random(3)
 """Every third answer would be the same one's of three clients who take turns."""
 SOLD = (201, "{}")
