@@ -50,6 +50,9 @@ MYSQL_WORDS = Words(
         "enforce_gtid_consistency": True,
         "skip_replica_start": True,
         "replica_net_timeout": GIVEN_UP_S,
+        # A replica comes by the network, and asks for encryption or a key. Other servers make neither.
+        "loose_auto_generate_certs": True,
+        "loose_caching_sha2_password_auto_generate_rsa_keys": True,
     },
     semi_settings={"plugin_load_add": "semisync_source.so;semisync_replica.so"},
     # It names the server for all others.
