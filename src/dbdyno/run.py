@@ -429,6 +429,7 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
             driver_ids=running.driver_ids,
             asked=asked_beside(running, bench),
             counters=bench.engine.counters,
+            lag=running.lag,
         ) as observer,
         acting(draft, bench, running, phase) as acts,
     ):

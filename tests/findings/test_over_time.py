@@ -95,6 +95,7 @@ def test_what_the_server_and_the_host_did_stands_below_the_load() -> None:
         "disk_reads": [3.0] * DURATION_S,
         "disk_writes": [1.0] * DURATION_S,
         "disk_wait_s": [0.008] * DURATION_S,
+        "transactions_behind": [7.0] * DURATION_S,
     }
 
     def observed(record: Record) -> Record:
@@ -115,5 +116,6 @@ def test_what_the_server_and_the_host_did_stands_below_the_load() -> None:
     assert "The server over time" in shown and "The host over time" in shown
     assert "IO: WalSync" in shown and "1.50" in shown
     titles = json.dumps(packed_in(page))
+    assert "transactions not applied by the replica furthest behind" in titles
     assert "syncs, per s" in titles and "disk, latency in ms" in titles and "steal" not in titles
     assert figure_of("steal, CPUs", analysis) is None, "nothing was seen of it"

@@ -190,6 +190,9 @@ SERVER = (
     Panel("server’s memory, MiB", _series("resident_bytes", MIB)),
     Panel("server reads from storage, MiB per s", _series("read_bytes", MIB)),
     Panel("server writes to storage, MiB per s", _series("written_bytes", MIB)),
+    Panel("transactions not applied by the replica furthest behind", _series("transactions_behind")),
+    Panel("log not replayed by the standby furthest behind, MiB", _series("replay_lag_bytes", MIB)),
+    Panel("write sets not applied by the node furthest behind", _series("receive_queue")),
 )
 HOST = (
     Panel("CPU of all processes, CPUs", _series("host_busy_s")),

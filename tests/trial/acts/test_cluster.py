@@ -24,6 +24,7 @@ from dbdyno.trial.acts import act_on, cluster
 from dbdyno.trial.acts.cluster import NodeLook, Staleness, longest_still_s, staleness
 from dbdyno.trial.acts.endings import Acknowledgement, Acted
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.observe import Observer
 from dbdyno.trial.verify import exercised, verify
 from tests.needs import needs_root, skipping_blocked
 from tests.trial.acts.rounds_cases import round_with, running, trial_of
@@ -188,6 +189,7 @@ def test_what_a_replica_confirmed_outlives_the_first_node(
     with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
         shown = verify(up, bench.levels_by_layer(trial_of(levels, Act.NODE_EMPTY)), bench.layers)
         assert [one.factor for one in shown if one.in_effect] == ["cluster.nodes", "cluster.kind"], shown
+        _how_far_it_is_behind_is_seen_each_second(up)
         emptied = act_on(up, round_with(Act.NODE_EMPTY), bench, undo)
         assert emptied.recovery.cluster is not None
         assert (emptied.recovery.cluster.struck, emptied.recovery.cluster.donor) == ("node2", "node1")
@@ -195,6 +197,20 @@ def test_what_a_replica_confirmed_outlives_the_first_node(
         assert nodes_of(up).first.name == "node2"
     _kept_by_all(emptied, HOW)
     _kept_by_all(found, HOW)
+
+
+def _how_far_it_is_behind_is_seen_each_second(up: Running) -> None:
+    """A replica that receives the log and does not apply it falls behind, and comes back."""
+    [replica] = nodes_of(up).others
+    replica.ask("STOP REPLICA SQL_THREAD")
+    seen = Observer(up.process_ids, False, asked=up.server.url, counters=up.setup.engine.counters, lag=up.lag)
+    with seen as observer, observer.looking():
+        tally = up.load.run(up.setup.job.but(duration_s=3.0))
+    series = observer.observation(replace(up, tally=tally)).series["transactions_behind"]
+    assert len(series) == 3 and series == sorted(series) and series[-1] > 0
+    replica.ask("START REPLICA SQL_THREAD")
+    assert trial_nodes.caught_up(nodes_of(up), replica)
+    assert up.lag() == {"transactions_behind": 0.0}
 
 
 def test_a_first_node_that_goes_on_alone_is_not_what_was_asked_for(homes_with_data: Path) -> None:

@@ -82,7 +82,9 @@ class Totals:
     counters: Counters
 
 
-GAUGES = frozenset({"resident_bytes", "runnable"})
+BEHIND = ("transactions_behind", "replay_lag_bytes", "receive_queue")
+"""How far the node of a cluster that is furthest behind is, by its engine."""
+GAUGES = frozenset({"resident_bytes", "runnable", *BEHIND})
 """Values at a moment; all other names are running totals."""
 
 
@@ -234,14 +236,20 @@ ASK_EVERY_S, WAITS_EVERY = 1.0, 2
 """The waits are asked for each second time: of 4,000 sessions, this takes a server 12 to 15 ms of CPU."""
 
 
+Lag = Callable[[], Mapping[str, float]]
+
+
 class Asker:
     """Asks a server for its counters each second while it is `looking`, and each other second for what its
     sessions wait for. Its thread holds one session from the first look to `close`, because to connect is
-    dearer than to ask."""
+    dearer than to ask. By `lag` it asks each second how far other nodes are behind."""
 
-    def __init__(self, url: str, counters: EngineCounters, moment_s: Callable[[], float]) -> None:
-        self._url, self._counters, self._moment_s = url, counters, moment_s
+    def __init__(
+        self, url: str, counters: EngineCounters, moment_s: Callable[[], float], lag: Lag = dict
+    ) -> None:
+        self._url, self._counters, self._moment_s, self._lag = url, counters, moment_s, lag
         self._samples: list[Totals] = []
+        self._lags: list[Totals] = []
         self._waits: list[Totals] = []
         self._changed = threading.Condition()
         self._looking = self._over = False
@@ -279,6 +287,12 @@ class Asker:
         titles = dict.fromkeys(title for view in views for title in view)
         return {title: [view.get(title, 0.0) for view in views] for title in titles}
 
+    def behind(self, windows: Windows) -> dict[str, list[float]]:
+        """How far nodes were behind at the end of each whole second; empty where there is no other."""
+        lags = self._lags
+        names = [name for name in BEHIND if lags and name in lags[0].counters]
+        return per_second(lags, names, windows)
+
     def waits(self, windows: Windows) -> dict[str, float]:
         """How many sessions on average were at what, over the moments of the measured part."""
         seen = [one.counters for one in self._waits if any(a <= one.unix_s <= b for a, b in windows)]
@@ -292,6 +306,8 @@ class Asker:
                 self._samples.append(Totals(self._moment_s(), self._counters.sampled(ask)))
                 if len(self._samples) % WAITS_EVERY:
                     self._waits.append(Totals(self._moment_s(), self._counters.waits(ask)))
+                if behind := self._lag():
+                    self._lags.append(Totals(self._moment_s(), dict(behind)))
                 with self._changed:
                     self._changed.wait_for(lambda: self._over or not self._looking, ASK_EVERY_S)
 
@@ -308,7 +324,8 @@ class Observer:
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
     server's. `front` is the application in front of the server, where there is one. `driver_ids` are the load
-    process. A server at the URL `asked` is asked for the engine's own `counters` meanwhile.
+    process. A server at the URL `asked` is asked for the engine's own `counters` meanwhile, and how far its
+    cluster's nodes `lag`.
     """
 
     def __init__(
@@ -319,6 +336,7 @@ class Observer:
         driver_ids: tuple[int, ...] = (),
         asked: str = "",
         counters: EngineCounters | None = None,
+        lag: Lag = dict,
     ) -> None:
         in_front = front.process.process_ids if front else ()
         self._processes = ProcessCounters(process_ids)
@@ -336,7 +354,7 @@ class Observer:
         self._ahead: list[tuple[float, float]] = []
         self._base_s = time.time() - time.monotonic()
         self._devices = DeviceCounters()
-        self._asker = Asker(asked, counters, self._now_s) if asked and counters is not None else None
+        self._asker = Asker(asked, counters, self._now_s, lag) if asked and counters is not None else None
         self._samples: list[Totals] = []
         # Of each look the numbers of its first and its last sample.
         self._looks: list[tuple[int, int]] = []
@@ -407,7 +425,7 @@ class Observer:
         return Observation(
             duration_s=sum(end_s - start_s for start_s, end_s in windows),
             totals={name: round(value, 6) for name, value in totals.items() if name not in self._missing},
-            series=self._series(windows),
+            series={**self._series(windows), **(self._asker.behind(windows) if self._asker else {})},
             missing=self._missing,
             engine_status=changed,
             engine_view=running.setup.engine.counters.view(changed),
