@@ -117,7 +117,7 @@ class Cluster(Protocol):
 
     def settings(self, site: Site, peers: Sequence[Peer], network: str) -> Mapping[str, Level]:
         """What a node is started with, where a study says nothing else. `network` holds all nodes. Writes
-        what the settings name into the node's `runtime`."""
+        what the settings name into the node's `runtime`. Raises Blocked where so many are no cluster."""
         ...
 
     def found(self, start: Callable[[], Founded]) -> None:
@@ -138,9 +138,14 @@ class Cluster(Protocol):
         """Makes a clone of the first node's data, which no server has open, those of a further node."""
         ...
 
-    def attach(self, ask: Ask, first: Peer) -> None:
-        """Has a node that was just started follow the first one, where its data and its settings do not say
-        that."""
+    def begin(self, ask: Ask) -> None:
+        """Has a node that was just started take part where there is no other yet, as far as its settings do
+        not say that."""
+        ...
+
+    def attach(self, ask: Ask, own: Peer, first: Peer) -> None:
+        """Has a node that was just started follow the first one, or be the first one again, where its data
+        and its settings do not say that. Raises ServerFailed where the others do not take it."""
         ...
 
     def membership(self, asks: Mapping[str, Ask], first: str) -> Membership:

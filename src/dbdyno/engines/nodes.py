@@ -137,7 +137,9 @@ class Nodes:
 
     def start_first(self) -> Server:
         """Starts the first node on data of which no node has been started."""
-        return self._started(self.first, self.cluster.FOUNDING)
+        server = self._started(self.first, self.cluster.FOUNDING)
+        self.cluster.begin(self.first.ask)
+        return server
 
     def start(self, node: ClusterNode) -> Server:
         """Starts one node, once more where it has been there before. Raises ServerFailed where it does not
@@ -148,8 +150,10 @@ class Nodes:
             settings = {**self._settings(node), **more}
             more |= self.cluster.again(node.site, settings, alone)
         server = self._started(node, more)
-        if node is not self.first:
-            self.cluster.attach(node.ask, self.first.site.peer)
+        if alone:
+            self.cluster.begin(node.ask)
+        else:
+            self.cluster.attach(node.ask, node.site.peer, self.first.site.peer)
         return server
 
     def _settings(self, node: ClusterNode) -> dict[str, Level]:

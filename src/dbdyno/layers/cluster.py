@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbdyno.study import Factor
 
 KNOWN = "take mariadb, mysql or postgresql"
-KINDS = ("galera", "streaming", "asynchronous", "semi-synchronous")
+KINDS = ("galera", "streaming", "asynchronous", "semi-synchronous", "group")
 WORD = "each node's own word"
 LONGER = "raise the time that the first node waits, or take servers that answer within it"
 

@@ -33,6 +33,7 @@ def test_a_line_that_makes_a_trial_doubtful_is_found() -> None:
         ("[ERROR] [MY-012574] [InnoDB] Unable to lock ./ibdata1 error: 11", "another server"),
         ("[ERROR] [MY-012639] [InnoDB] Write to file failed: errno: 28", "make room"),
         ("mysqld: error while loading shared libraries: libaio.so.1: cannot open", "fetch the engine again"),
+        ("[ERROR] unknown variable 'group-replication-member-weight=60'", "give the `cluster.kind`"),
         ("nothing that is known", "end of its log"),
     ],
 )

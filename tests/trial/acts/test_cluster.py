@@ -213,6 +213,26 @@ def _how_far_it_is_behind_is_seen_each_second(up: Running) -> None:
     assert up.lag() == {"transactions_behind": 0.0}
 
 
+def test_a_group_elects_its_next_first_node_by_itself(homes_with_data: Path) -> None:
+    levels: dict[str, Level] = {
+        "cluster.nodes": 3,
+        "cluster.kind": "group",
+        "config.group_replication_member_expel_timeout": 0,
+    }
+    at_work = running("mysql", levels, Act.NODE_EMPTY, version="9.7")
+    with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
+        shown = verify(up, bench.levels_by_layer(trial_of(levels, Act.NODE_EMPTY)), bench.layers)
+        assert len(shown) == 3 and all(one.in_effect for one in shown), shown
+        others = "; ".join(f"node{number} secondary, 3 of 3 online" for number in (2, 3))
+        told = [one.effective.value for one in shown if one.effective and one.factor == "cluster.kind"]
+        assert told == [f"node1 primary, 3 of 3 online; {others}"]
+        emptied = act_on(up, round_with(Act.NODE_EMPTY), bench, undo)
+        found = act_on(emptied.running, round_with(Act.FIRST_LOST), bench, undo)
+        assert nodes_of(up).first.name in ("node2", "node3")
+    _kept_by_all(emptied, HOW)
+    _kept_by_all(found, "binary log")
+
+
 def test_a_first_node_that_goes_on_alone_is_not_what_was_asked_for(homes_with_data: Path) -> None:
     levels: dict[str, Level] = {
         "cluster.nodes": 2,

@@ -139,7 +139,11 @@ def again(site: Site, settings: Mapping[str, Level], alone: bool) -> Mapping[str
     return {"wsrep_start_position": positions[-1]} if positions else {}
 
 
-def attach(_ask: Ask, _first: Peer) -> None:
+def begin(_ask: Ask) -> None:
+    """Its settings say that it founds the cluster."""
+
+
+def attach(_ask: Ask, _own: Peer, _first: Peer) -> None:
     """Its settings name all nodes."""
 
 

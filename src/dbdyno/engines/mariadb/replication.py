@@ -124,9 +124,13 @@ class Replication:
         """Makes the account with which replicas come, without a trace in the log that they will read."""
         server = start()
         with conversation(server.url) as ask:
-            for statement in self.words.made:
+            for statement in (*self._prepared(ask), *self.words.made):
                 ask(statement)
         server.stop()
+
+    def _prepared(self, _ask: Ask) -> Sequence[str]:
+        """What is done to the data before the account is made."""
+        return ()
 
     def again(self, _site: Site, _settings: Mapping[str, Level], _alone: bool) -> Mapping[str, Level]:
         return {}
@@ -140,8 +144,13 @@ class Replication:
         for name in self.words.own:
             (site.data / "database" / name).unlink(missing_ok=True)
 
-    def attach(self, ask: Ask, first: Peer) -> None:
+    def begin(self, _ask: Ask) -> None:
+        """A first node waits for no other to come."""
+
+    def attach(self, ask: Ask, own: Peer, first: Peer) -> None:
         """All that a node has applied stands in its own binary log, whatever it was before."""
+        if own == first:
+            return
         ask(self.words.stop)
         self._play(ask, first=False)
         change = self.words.change.format(
@@ -225,7 +234,7 @@ class Replication:
         self._play(asks[best], first=True)
         for name, ask in asks.items():
             if name != best:
-                self.attach(ask, peers[best])
+                self.attach(ask, peers[name], peers[best])
         return best
 
     def rejoin(self, site: Site, first: Site, url: str) -> str:

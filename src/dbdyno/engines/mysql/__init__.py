@@ -9,6 +9,7 @@ from dbdyno.engines.engine import Engine, IndexWords
 from dbdyno.engines.mariadb.replication import ASYNCHRONOUS, SEMI_SYNCHRONOUS, Replication
 from dbdyno.engines.mysql import data, facts, running, server, settings
 from dbdyno.engines.mysql.facts import COMPARED_BY, PRODUCTION
+from dbdyno.engines.mysql.group import GROUP, Group
 from dbdyno.engines.mysql.replication import MYSQL_WORDS
 
 MYSQL = Engine(
@@ -29,6 +30,7 @@ MYSQL = Engine(
     clusters={
         ASYNCHRONOUS: Replication(MYSQL_WORDS, semi=False),
         SEMI_SYNCHRONOUS: Replication(MYSQL_WORDS, semi=True),
+        GROUP: Group(),
     },
     statement_timeout="SET SESSION max_execution_time = {ms}",
     meter=facts.METER,

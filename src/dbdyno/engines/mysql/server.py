@@ -9,7 +9,7 @@ from pathlib import Path
 from dbdyno.engines.mariadb.server import ALARMING
 from dbdyno.engines.mariadb.server import HINTS as OF_BOTH
 from dbdyno.engines.mariadb.settings import arguments
-from dbdyno.engines.mysql.settings import CREATION, defaults, folders
+from dbdyno.engines.mysql.settings import CREATION, OF_REPLICATING, defaults, folders
 from dbdyno.engines.server import (
     ACCOUNT,
     DATABASE,
@@ -132,6 +132,8 @@ def problems(log: str) -> list[str]:
 def hint(log: str, installation: Installation) -> str:
     """What to do about a server that failed with this log."""
     unknown = re.search(r"unknown (?:variable|option) '(?:--)?([\w-]+)", log)
+    if unknown and unknown[1].replace("-", "_").startswith(OF_REPLICATING):
+        return f"`{unknown[1].replace('-', '_')}` is of a cluster: give the `cluster.kind` that has it"
     if unknown:
         return unknown_setting("MySQL", unknown[1].replace("-", "_"), defaults(installation))
     return hint_in(log, HINTS)

@@ -46,6 +46,11 @@ OURS = mariadb.OURS | frozenset(
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
 
+REPLICATING = ("semisync_source.so", "semisync_replica.so", "group_replication.so")
+"""Plug-ins that `cluster.kind` loads. Their settings are asked for with those of the server."""
+OF_REPLICATING = ("rpl_semi_sync_", "group_replication_")
+"""How their names begin."""
+
 BINARY_LOG = (
     "binlog_cache_size",
     "binlog_format",
@@ -116,23 +121,35 @@ def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[s
 
 
 def _shown(installation: Installation, settings: Mapping[str, Level]) -> of_mariadb.Shown:
-    return of_mariadb.shown_by(installation.command, tuple(folders(installation)), settings)
+    folder = plugin_folder(installation)
+    there = ";".join(name for name in REPLICATING if (folder / name).is_file())
+    plugins = [f"--plugin-load-add={there}"] if there else []
+    return of_mariadb.shown_by(installation.command, (*folders(installation), *plugins), settings)
+
+
+def plugin_folder(installation: Installation) -> Path:
+    """Where this build has its plug-ins."""
+    prefix = _prefix(installation)
+    parts = [prefix / part for part in ("lib/mysql/plugin", "lib/plugin", "lib64/mysql/plugin")]
+    return next((one for one in parts if one.is_dir()), parts[0])
+
+
+def _prefix(installation: Installation) -> Path:
+    return Path(installation.command[-1]).parent.parent
 
 
 def folders(installation: Installation) -> list[str]:
     """The options that lead the server to its own messages, character sets and plug-ins."""
-    prefix = Path(installation.command[-1]).parent.parent
+    prefix = _prefix(installation)
     # Packages of RPM have the version in its name.
     shares = [prefix / "share/mysql", *sorted((prefix / "share").glob("mysql-*")), prefix / "share"]
     share = next((one for one in shares if (one / "charsets").is_dir()), shares[0])
-    plugins = [prefix / part for part in ("lib/mysql/plugin", "lib/plugin", "lib64/mysql/plugin")]
-    plugin = next((one for one in plugins if one.is_dir()), plugins[0])
     root = ["--user=root"] if os.getuid() == 0 else []
     return [
         f"--basedir={prefix}",
         f"--lc-messages-dir={share}",
         f"--character-sets-dir={share / 'charsets'}",
-        f"--plugin-dir={plugin}",
+        f"--plugin-dir={plugin_folder(installation)}",
         "--secure-file-priv=NULL",
         *root,
     ]

@@ -93,7 +93,11 @@ def follow(site: Site, first: Peer) -> None:
     _write(site.data, "primary_conninfo", _reached(first, site.peer))
 
 
-def attach(_ask: Ask, _first: Peer) -> None:
+def begin(_ask: Ask) -> None:
+    """A primary waits for none."""
+
+
+def attach(_ask: Ask, _own: Peer, _first: Peer) -> None:
     """Its data name the first node."""
 
 
