@@ -85,6 +85,39 @@ def test_a_thread_that_is_gone_still_counts() -> None:
     assert gone["resident_bytes"] == 0
 
 
+WRITES = """
+import os, sys
+if (child := os.fork()) == 0:
+    with open(sys.argv[1], "wb") as file:
+        file.write(bytes(1 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+    print("written", flush=True)
+    os.read(0, 1)
+    os._exit(0)
+os.waitpid(child, 0)
+print("over", flush=True)
+os.read(0, 1)
+"""
+
+
+def test_what_a_child_wrote_counts_once_after_its_parent_has_waited_for_it(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITES, tmp_path / "file"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        counters = ProcessCounters((parent.pid,))
+        parent.stdout.readline()
+        while_here, _ = counters.read()
+        parent.stdin.write(b"12")
+        parent.stdin.flush()
+        parent.stdout.readline()
+        over, _ = counters.read()
+        parent.kill()
+    assert over["written_bytes"] == while_here["written_bytes"]
+    assert over["cpu_user_s"] >= while_here["cpu_user_s"]
+
+
 def test_memory_that_processes_share_counts_once() -> None:
     held = [Held(100, 900), Held(200, 1000), Held(0, 0)]
     assert resident_bytes(held) == 1300

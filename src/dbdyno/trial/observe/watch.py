@@ -29,7 +29,7 @@ from dbdyno.study.trials import Phase
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-THREADS, STARTED = 17, 19
+PARENT, THREADS, STARTED = 1, 17, 19
 """Among the fields of `stat_fields`."""
 
 Counters = dict[str, float]
@@ -53,22 +53,31 @@ class ProcessCounters:
     """Running totals over a set of processes and all that descend from them.
 
     Threads and processes come and go while a server runs, and the kernel forgets a thread's counters with the
-    thread. So each is followed by itself: what it showed last stays in the total when it is gone.
+    thread. So each is followed by itself: what it showed last stays in the total when it is gone. But what a
+    process read and wrote is counted as its parent's once that has waited for its end.
     """
 
     roots: tuple[int, ...]
     _last: dict[tuple[str, int, int], Counters] = field(default_factory=dict)
+    _parents: dict[tuple[str, int, int], int] = field(default_factory=dict)
 
     def read(self) -> tuple[Counters, dict[str, str]]:
         """Totals so far, and for each name that could not be read the reason."""
         missing: dict[str, str] = {}
         members = stats_of_families(self.roots)
         held = [self._read_process(process_id, fields, missing) for process_id, fields in members.items()]
+        for gone in self._inherited(members):
+            del self._last[gone], self._parents[gone]
         totals: Counters = {"resident_bytes": resident_bytes(held)}
         for counters in self._last.values():
             for name, value in counters.items():
                 totals[name] = totals.get(name, 0.0) + value
         return totals, missing
+
+    def _inherited(self, members: Mapping[int, Sequence[str]]) -> list[tuple[str, int, int]]:
+        """Those of the gone whose parents are here, and have what they read and wrote among their own."""
+        here = {("io", process_id, int(fields[STARTED])) for process_id, fields in members.items()}
+        return [one for one, parent in self._parents.items() if one not in here and parent in members]
 
     def _read_process(self, process_id: int, fields: list[str], missing: dict[str, str]) -> Held:
         folder = f"/proc/{process_id}"
@@ -80,6 +89,7 @@ class ProcessCounters:
             }
             try:
                 self._last["io", process_id, started] = _io(counters_text(f"{folder}/io"))
+                self._parents["io", process_id, started] = int(fields[PARENT])
             except kernel_files.Gone:
                 raise
             except kernel_files.UnreadableFile as hidden:
