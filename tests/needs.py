@@ -170,6 +170,14 @@ def require_file_system(kind: str) -> None:
         require_maker(kind)
 
 
+def require_counted_disk(folder: Path) -> None:
+    """Skips the test where the kernel tells of no disk under a folder: in memory, or in a container."""
+    from dbdyno.host.room import disk_written_bytes
+
+    if disk_written_bytes(folder) is None:
+        pytest.skip(f"this host has no disk of which it counts the writes under {folder}")
+
+
 PYTHON_OF_SEARCHERS = os.environ.get("DYNO_TEST_SEARCHERS", sys.executable)
 """The interpreter that searchers of others are installed for."""
 MODULES_OF_SEARCHERS = {"optuna": "optuna", "smac": "smac", "mlos": "mlos_core, flaml.tune"}

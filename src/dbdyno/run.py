@@ -27,7 +27,15 @@ from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.soak import acts_with
 from dbdyno.study.trials import Phase, Purpose, Trial, Variant
-from dbdyno.trial.around_load import fill, has_answers, has_passes, has_plans, plans_of
+from dbdyno.trial.around_load import (
+    RowsAround,
+    fill,
+    has_answers,
+    has_passes,
+    has_plans,
+    plans_of,
+    rows_asked,
+)
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import defaults_of, has_defaults
 from dbdyno.trial.check import check
@@ -419,6 +427,7 @@ def asked_apart(draft: Draft, bench: Bench, open_apart: OpenApart) -> Steps[None
 def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside: Beside) -> Steps[Running]:
     """One phase of a trial: its load with all that looks on and all who come along, and its checks."""
     yield None
+    rows = rows_before(draft, bench, running, phase)
     with (
         accompanied(draft, bench, running, phase),
         beside(running),
@@ -442,6 +451,8 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
     yield None
     with draft.stage(Stage.CHECK):
         observation = draft.driven(running, observer.observation(running))
+        if rows is not None:
+            observation = draft.counted(observation, rows.totals(running))
         draft.evidence = exercised(draft.evidence, running, bench.layers)
         require_in_effect(draft.evidence)
         running, found = check(running, phase, observation, bench.cores)
@@ -456,6 +467,14 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         with draft.stage(Stage.ANSWERS):
             statements_answered(draft, bench, running)
     return running
+
+
+def rows_before(draft: Draft, bench: Bench, running: Running, phase: Phase) -> RowsAround | None:
+    """Who counts the rows that the load to come changes; None where nobody asks for that."""
+    if bench.callgrind or not rows_asked(draft.trial, phase, bench.study):
+        return None
+    with draft.stage(Stage.CHECK):
+        return RowsAround(running, bench.study)
 
 
 def statements_answered(draft: Draft, bench: Bench, running: Running) -> None:

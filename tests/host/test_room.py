@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -10,7 +11,9 @@ import psutil
 import pytest
 
 from dbdyno.errors import Blocked, DynoError, UserError
-from dbdyno.host.room import require_descriptors, require_disk, require_memory
+from dbdyno.host.clone import sync_file_system
+from dbdyno.host.room import disk_written_bytes, require_descriptors, require_disk, require_memory
+from tests.needs import require_counted_disk
 
 
 def test_a_disk_that_is_too_small_is_named_with_both_figures(tmp_path: Path) -> None:
@@ -31,6 +34,17 @@ def test_what_is_short_by_a_byte_does_not_look_as_if_it_fitted(
     require_disk(tmp_path, 5 << 20, "a trial")
     with pytest.raises(DynoError, match="has 5 MiB free, a trial needs 6 MiB"):
         require_disk(tmp_path, (5 << 20) + 1, "a trial")
+
+
+def test_a_disk_counts_what_is_written_to_it_and_memory_is_none(tmp_path: Path) -> None:
+    assert disk_written_bytes(Path("/proc")) is None
+    require_counted_disk(tmp_path)
+    sync_file_system(tmp_path)
+    before = disk_written_bytes(tmp_path)
+    (tmp_path / "file").write_bytes(os.urandom(1 << 20))
+    sync_file_system(tmp_path)
+    after = disk_written_bytes(tmp_path)
+    assert before is not None and after is not None and after - before >= 1 << 20
 
 
 def test_memory_that_is_not_there_blocks_the_factor() -> None:

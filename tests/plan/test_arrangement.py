@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.plan.arrangement import SLICE_MOST_S, Circumstances, WarmUp, arranged, longer_slices
-from dbdyno.study import Arrangement, Factor, Study
+from dbdyno.records.amplification import WRITE
+from dbdyno.study import Arrangement, Factor, Goal, Study
 from dbdyno.study.soak import Meanwhile
 from dbdyno.study.trials import SETTLE_S, phases_of
 from tests.fakes import make_study
@@ -41,6 +42,7 @@ def test_a_study_of_servers_alone_runs_side_by_side() -> None:
         (make_study(1, 2), Circumstances(pauses=True), "tpcb has pauses of its own"),
         (make_study(10.0, 20.0, factor="workload.rate_per_s"), Circumstances(), "workload.rate_per_s"),
         (make_study(1, 2, arrangement=AFTER), Circumstances(), "the study asks for it"),
+        (make_study(1, 2).but(goal=Goal(response=WRITE)), Circumstances(), "counts what the disk writes"),
     ],
 )
 def test_what_rules_it_out_is_named(study: Study, circumstances: Circumstances, why: str) -> None:

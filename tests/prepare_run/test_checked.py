@@ -328,6 +328,28 @@ def test_a_baseline_that_will_be_blocked_is_a_mistake(homes: Path) -> None:
         assert "line 4: the baseline cannot be put into effect here: /dev/no-such" in said
 
 
+@pytest.mark.parametrize(
+    ("engine", "goal", "told"),
+    [
+        ("sqlite", 'response = "write_amplification"', "SQLite, which does not count the rows that change"),
+        ("sqlite", 'guards = ["write_amplification <= 1.1x"]', "SQLite, which does not count the rows"),
+        ("firebird@5", 'response = "space_amplification"', "Firebird, which does not tell what its tables"),
+    ],
+)
+def test_what_an_engine_does_not_count_is_no_response_of_it(
+    homes: Path, engine: str, goal: str, told: str
+) -> None:
+    require(engine)
+    path = homes / "study.toml"
+    path.write_text(
+        f'engine = "{engine}"\nworkload.name = "tpcb"\nfactors."workload.clients" = [1, 2]\n[goal]\n{goal}\n'
+    )
+    for verb in ("plan", "run"):
+        said = complaint(verb, str(path))
+        assert "study.toml: 1 mistake; nothing was measured" in said
+        assert f"{line_of(path, goal)}: `" in said and f"amplification` is not known of {told}" in said
+
+
 def test_plan_starts_the_server_of_each_variant_where_that_is_asked(homes: Path) -> None:
     path = homes / "study.toml"
     text = 'engine = "sqlite"\nworkload.name = "tpcb"\nfactors."config.mmap_size" = [0, 9000000000000]\n'

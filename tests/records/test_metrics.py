@@ -51,6 +51,10 @@ TOTALS = {
     "transactions_behind": 7.0,
     "flow_control_s": 0.75,
     "node_aborts": 200.0,
+    "disk_written_bytes": 900.0,
+    "changed_row_bytes": 200.0,
+    "table_file_bytes": 150.0,
+    "row_bytes": 100.0,
     "resident_bytes_end": 100.0,
     "resident_bytes_max": 2.0**30,
 }
@@ -154,6 +158,8 @@ EXPECTED = {
     "dip_s": 1.0,
     "dip_lost_s": 2.353363 * math.sqrt(1 / 12) * math.sqrt(2 + 2**2 / 4),
     "dip_p99_ms": 5.2,
+    "write_amplification": 4.5,
+    "space_amplification": 1.5,
 }
 
 

@@ -15,16 +15,20 @@ import pytest
 from dbdyno.driver.job import Closed, Job, Open
 from dbdyno.driver.load import Explained, ExplainedStatement, LoadDriver
 from dbdyno.driver.tally import Tally
+from dbdyno.engines import registry
 from dbdyno.engines.engine import Ask, Server
 from dbdyno.engines.facts import PlanStep
+from dbdyno.engines.registry import locate
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.plan.blocks import Order, make_plan
+from dbdyno.records.amplification import CHANGED, FILES, ROWS, SPACE, WRITE, WRITTEN
+from dbdyno.records.metrics import find
 from dbdyno.records.record import Doubt, Filled, Outcome
 from dbdyno.run import run_trial
-from dbdyno.study import Study, Workload
+from dbdyno.study import Goal, Study, Workload
 from dbdyno.study.nouns import Reference
 from dbdyno.study.trials import NO_BLOCK, Phase, Trial, Variant
 from dbdyno.trial import around_load
@@ -34,10 +38,12 @@ from dbdyno.trial.around_load import (
     PASSES_MOST,
     READINGS_MOST,
     STEPS_MOST,
+    RowsAround,
     has_passes,
     has_plans,
     planned,
     plans_of,
+    rows_unknown,
     stands,
 )
 from dbdyno.trial.bench import Bench
@@ -53,7 +59,8 @@ from tests.fakes import (
     make_study,
     make_tally,
 )
-from tests.trials import bench_of, study_of
+from tests.needs import require_counted_disk
+from tests.trials import bench_of, study_of, tried
 
 QUERIES = 50
 OPTIONS: dict[str, Level] = {
@@ -407,3 +414,116 @@ def test_a_long_plan_is_cut_and_its_digest_is_of_the_whole() -> None:
     one, other = planned("q", "SELECT ?", steps), planned("q", "SELECT ?", (*steps, PlanStep("sort")))
     assert len(one.steps) == STEPS_MOST and all(len(line) <= LINE_MOST for line in one.steps)
     assert one.steps == other.steps and one.digest != other.digest
+
+
+def asking(response: str, engine: str = "sqlite") -> Study:
+    return study_of(engine, {}).but(goal=Goal(response=response))
+
+
+def text_bytes(running: Running) -> float:
+    """What all rows hold, before a test adds some."""
+    return RowsAround(running, asking(SPACE)).totals(running)[ROWS]
+
+
+def add_notes(running: Running) -> None:
+    """A thousand rows of 204 bytes, of which half get four more. NULL is no text, and an accent takes two."""
+    for first in range(1000, 2000, 250):
+        rows = ", ".join(f"({number}, '{'é' * 100}', NULL)" for number in range(first, first + 250))
+        running.ask(f"INSERT INTO notes VALUES {rows}")
+    running.ask("UPDATE notes SET more = 'more' WHERE id < 1500")
+
+
+NOTES = "CREATE TABLE notes (id INTEGER NOT NULL PRIMARY KEY, word VARCHAR(300), more VARCHAR(10))"
+NOTES_BYTES, CHANGES, MEAN_BYTES = 206_000.0, 1_500, 206.0
+OF_TPCB = ("accounts", "branches", "tellers", "history")
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("engine", ["mariadb", "mysql", "postgresql"])
+def test_rows_of_a_known_size_are_as_long_as_they_were_written(engine: str, homes_with_data: Path) -> None:
+    reference = study_of(engine, {}).engine
+    try:
+        locate(reference)
+    except DynoError as missing:
+        pytest.skip(f"{engine} cannot be had here: {missing.message}")
+    with tried(engine) as found:
+        running = found.running
+        require_counted_disk(running.setup.data)
+        running.ask(NOTES)
+        # MariaDB counts all tables together, so that there others would blur the mean.
+        for table in OF_TPCB if engine == "mariadb" else ():
+            running.ask(f"DROP TABLE pgbench_{table}")
+        before = text_bytes(running)
+        rows = RowsAround(running, asking(WRITE))
+        add_notes(running)
+        totals = rows.totals(running)
+    assert totals[ROWS] - before == NOTES_BYTES
+    assert totals[WRITTEN] > NOTES_BYTES, "each row goes into the log at least"
+    assert totals[CHANGED] == pytest.approx(CHANGES * MEAN_BYTES, rel=0.02)
+
+
+@pytest.mark.engine
+def test_files_are_those_of_the_tables(homes_with_data: Path) -> None:
+    with tried("sqlite") as found:
+        found.running.ask(NOTES)
+        add_notes(found.running)
+        totals = RowsAround(found.running, asking(SPACE)).totals(found.running)
+        [file] = [one for one in found.running.setup.data.iterdir() if one.name.endswith((".db", ".sqlite"))]
+        [[in_log, *_]] = found.running.ask("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert in_log == 0 and totals[FILES] == file.stat().st_size
+    with tried("mariadb") as found:
+        totals = RowsAround(found.running, asking(SPACE)).totals(found.running)
+        files = list(found.running.setup.data.rglob("dyno/*.ibd"))
+        assert len(files) == len(OF_TPCB) and totals[FILES] == sum(map(allocated_bytes, files))
+        found.running.ask("CREATE TABLE apart (id INTEGER) ENGINE = MyISAM")
+        with pytest.raises(DynoError, match="space_amplification is not known: not all tables are in files"):
+            RowsAround(found.running, asking(SPACE)).totals(found.running)
+
+
+def allocated_bytes(file: Path) -> int:
+    return file.stat().st_blocks * 512
+
+
+@pytest.mark.engine
+def test_what_is_not_known_of_rows_is_refused(homes_with_data: Path) -> None:
+    with tried("postgresql") as found:
+        running = found.running
+        require_counted_disk(running.setup.data)
+        rows = RowsAround(running, asking(WRITE))
+        with pytest.raises(DynoError, match="the engine counted no row that the load changed"):
+            rows.totals(running)
+        running.ask("CREATE TABLE gone (id INTEGER)")
+        running.ask("INSERT INTO gone VALUES (1)")
+        assert rows.totals(running)[CHANGED] == 1
+        running.ask("DELETE FROM gone")
+        with pytest.raises(DynoError, match="none is left in the table gone that tells how long they are"):
+            rows.totals(running)
+
+
+def test_engines_that_do_not_count_rows_are_named() -> None:
+    sqlite, firebird = registry.engine("sqlite"), registry.engine("firebird")
+    assert rows_unknown(asking(SPACE), sqlite) == rows_unknown(asking("throughput"), firebird) == ""
+    uncounted = "`write_amplification` is not known of SQLite, which does not count the rows that change"
+    assert rows_unknown(asking(WRITE), sqlite) == uncounted
+    assert "of Firebird, which does not tell what its tables take up" in rows_unknown(asking(SPACE), firebird)
+
+
+@pytest.mark.engine
+def test_a_trial_tells_how_much_it_wrote_for_what_it_changed(homes_with_data: Path) -> None:
+    require_counted_disk(homes_with_data)
+    study, progress = asking(WRITE, "postgresql"), Stages()
+    with open_journal() as journal:
+        trial = make_plan(study, Order(seed=1)).trials[0]
+        record = run_trial(trial, bench_of(study, journal), progress=progress)
+    assert record.outcome is Outcome.MEASURED, record.cause
+    # Whoever watches takes each stage of that name for a piece of the load.
+    assert [stage for _, stage in progress.seen].count("drive") == 1
+    assert record.tally is not None and record.observation is not None
+    changed, totals = record.observation.engine_status, record.observation.totals
+    rows = sum(changed[f"tup_{one}"] for one in ("inserted", "updated"))
+    assert rows == pytest.approx(4 * record.tally.acknowledged, rel=0.02)
+    # The longest are accounts, of which one in four rows is.
+    assert 10 * rows < totals[CHANGED] < 100 * rows
+    ratio = find(WRITE).read(record)
+    assert ratio == pytest.approx(totals[WRITTEN] / totals[CHANGED]) and ratio is not None and ratio > 1.0
+    assert find(SPACE).read(record) is None, "nobody asked for it"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         GuestProgram,
         Production,
         ReadPlan,
+        RowWords,
         SettingNeed,
         Shell,
     )
@@ -534,7 +535,8 @@ class Engine:
     An embedded one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says. A
     session that is told `statement_timeout`, with the time as `{s}` or `{ms}`, has longer ones ended; empty
     where none has. By `indexes` it is asked for those that a variant has, and by `meter` what a statement
-    reads. By `locks` it is asked who waits for whom; one that lives in the load process has none.
+    reads. By `rows` it is asked how many changed, how long they are, and what they take up. By `locks` it is
+    asked who waits for whom; one that lives in the load process has none.
     """
 
     name: str
@@ -568,6 +570,7 @@ class Engine:
     statement_timeout: str = ""
     meter: StatementMeter | None = None
     indexes: IndexWords | None = None
+    rows: RowWords | None = None
     locks: LockViews | None = None
 
     def compensates(self, version: str) -> bool:

@@ -99,6 +99,20 @@ class ComparedBy:
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
 
 
+@dataclass(frozen=True)
+class RowWords:
+    """How an engine is asked for its rows, in SQL. `size` gives the bytes of the files that hold the tables
+    with their indexes, without logs; NULL where they do not have files of their own. `length` are the bytes
+    of the value of `{column}` as text. `changed` has a row for each table: its name, and how many rows were
+    inserted, updated and deleted in all so far; an empty name is for all tables, and an empty `changed` for
+    an engine that does not count them. `only` stands before a table that others may be parts of."""
+
+    size: str
+    length: str = "OCTET_LENGTH({column})"
+    changed: str = ""
+    only: str = ""
+
+
 OF_INFORMATION_SCHEMA = (
     "SELECT c.table_name, c.column_name FROM information_schema.columns c"
     " JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name"

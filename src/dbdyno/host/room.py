@@ -39,6 +39,20 @@ def usable_disk_bytes(folder: Path) -> int:
     return blocks * found.f_frsize
 
 
+BLOCK_DEVICE, SECTOR_BYTES = "/sys/dev/block/{major}:{minor}/stat", 512
+SECTORS_WRITTEN = 6
+"""Among the fields of that file (Documentation/block/stat.rst)."""
+
+
+def disk_written_bytes(folder: Path) -> float | None:
+    """What the disk or the partition under a folder's file system has written since it was attached; None
+    where the kernel tells of none, as under one in memory. Raises OSError."""
+    device = folder.stat().st_dev
+    path = BLOCK_DEVICE.format(major=os.major(device), minor=os.minor(device))
+    fields = (kernel_files.text_or_none(Path(path)) or "").split()
+    return float(fields[SECTORS_WRITTEN]) * SECTOR_BYTES if len(fields) > SECTORS_WRITTEN else None
+
+
 def memory_bytes() -> int:
     """All memory of this host."""
     return _memory("total")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.frozen import Frozen
+from dbdyno.records.amplification import WRITE, rows_named
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.trials import EACH_LEAST, phases_of, timed_acts
@@ -72,6 +73,8 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
         return "work is counted, and no time is measured"
     if study.meanwhile:
         return "acts go on beside a load, so a load is one whole"
+    if WRITE in rows_named(study.goal):
+        return f"{WRITE} counts what the disk writes, so a load is one whole"
     if timed_acts(study):
         return "engines are restarted within trials, so a load is one whole"
     if circumstances.host_factors:

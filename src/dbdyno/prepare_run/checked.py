@@ -39,6 +39,7 @@ from dbdyno.prepare_run.adapted import server_bytes
 from dbdyno.prepare_run.building import builds_of
 from dbdyno.prepare_run.running import refusals_of, settable
 from dbdyno.prepare_run.study_here import data_of, engine_of, located, older_engines, same_engines, untaken_of
+from dbdyno.records.amplification import NAMES
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.designs import extremes_of
@@ -46,6 +47,7 @@ from dbdyno.study.document import parse_document
 from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.trials import Variant
 from dbdyno.trial import beside
+from dbdyno.trial.around_load import rows_unknown
 from dbdyno.trial.beside import AskedStatements, not_in_effect
 from dbdyno.trial.pristine import place_brought
 
@@ -129,6 +131,10 @@ class StudyLines:
         keys = (("data", "dump"), ("data", "folder"), ("data",))
         return next((line for key in keys if (line := self._document.line(key))), 0)
 
+    def of_goal(self, key: str) -> int:
+        """Where a key of the goal stands."""
+        return self._document.line(("goal", key))
+
     def of_act(self, name: str) -> int:
         """Where an act beside the load stands."""
         acts = self._document.values.get("meanwhile", ())
@@ -185,7 +191,7 @@ def require_sound(
     may take long to load: `tell` says so."""
     checks = _Checks(study, tell, builds, allowed=allowed)
     mistakes = [*checks.engine(), *checks.files(), *checks.memory(), *checks.builds(), *checks.baseline()]
-    mistakes += checks.commands()
+    mistakes += [*checks.commands(), *checks.rows()]
     _require_none(study, [*mistakes, *checks.statements(startable=not mistakes)])
     return tuple(dict.fromkeys(checks.told))
 
@@ -246,6 +252,14 @@ class _Checks:
                 " older: a version does not take over data of a newer one",
                 'name the oldest version first, or leave `data = "upgraded"` out',
             )
+
+    def rows(self) -> Iterator[Mistake]:
+        """Responses and guards that divide by bytes of rows, of an engine that does not tell of its rows."""
+        line = self.lines.of_goal("response" if self.study.goal.response in NAMES else "guards")
+        for variant in extremes_of(self.study):
+            levels = {**self.study.settings, **variant.levels}
+            if why := rows_unknown(self.study, engine_of(self.study, levels)):
+                yield Mistake(line, why, "take another response or guard, or another engine")
 
     def commands(self) -> Iterator[Mistake]:
         """Commands beside the load that cannot be started here."""

@@ -16,6 +16,7 @@ from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import Latency, Tally
 from dbdyno.errors import UserError
+from dbdyno.records.amplification import OF_ROWS
 from dbdyno.records.meanwhile import OF_ACTS, Acts
 from dbdyno.records.record import INSTRUCTIONS, Record
 from dbdyno.study.nouns import CAPACITY, TPCC
@@ -179,19 +180,14 @@ def _total(name: str, times: float = 1.0) -> Callable[[Record], float | None]:
     return read
 
 
-def _share_between(name: str) -> Callable[[Record], float | None]:
-    """Of what a server did from its first slice to its last, the share that others' turns had."""
+def _ratio_of(part: str, whole: str) -> Callable[[Record], float | None]:
+    """One of the observation's totals over another one."""
 
     def read(record: Record) -> float | None:
         seen = record.observation.totals if record.observation else {}
-        return _share(seen.get(f"{name}_between"), seen.get(f"{name}_in_all"))
+        return _share(seen.get(part), seen.get(whole))
 
     return read
-
-
-def _throttled_share(record: Record) -> float | None:
-    seen = record.observation.totals if record.observation else {}
-    return _share(seen.get("throttled_periods"), seen.get("quota_periods"))
 
 
 def _driver_cpu(tally: Tally) -> float | None:
@@ -365,7 +361,9 @@ _RESOURCES = (
            f"Bytes read from storage (not from the page cache) {_SERVER_CPU}.",
            _per_operation("read_bytes"), ValueFormat.BYTES),
     Metric("written_bytes_per_op", "storage written per transaction", "per op", _LOWER,
-           f"Bytes sent towards storage {_SERVER_CPU}.", _per_operation("written_bytes"), ValueFormat.BYTES),
+           f"Bytes sent towards storage {_SERVER_CPU}. What goes through the page cache counts by its whole "
+           "folios, which may be far more than a log sends.",
+           _per_operation("written_bytes"), ValueFormat.BYTES),
     Metric("resident_bytes", "resident memory", "", _LOWER,
            "The most memory that the server's processes held resident at any sample of the measured part. "
            "What they share counts once, as the process that holds most of it has it.",
@@ -406,15 +404,16 @@ _HOST = (
     Metric("written_between_share", "writes in the turns of others", "", _LOWER,
            "Of the bytes that the server sent towards storage from its first slice to its last, the share "
            "that it sent while other servers had their turn; none without slices.",
-           _share_between("written_bytes")),
+           _ratio_of("written_bytes_between", "written_bytes_in_all")),
     Metric("cpu_between_share", "CPU time in the turns of others", "", _LOWER,
-           "The same of the server's CPU time.", _share_between("cpu_s")),
+           "The same of the server's CPU time.", _ratio_of("cpu_s_between", "cpu_s_in_all")),
     Metric("throttled_s", "time held back", "s", _LOWER,
            "Time for which the kernel held threads back in the measured part because a CPU quota was used "
            "up, asked for by the study or not, summed over CPUs.", _total("throttled_s")),
     Metric("throttled_share", "periods held back", "", _LOWER,
            "Periods of a CPU quota (of 100 ms, as a rule) in which it was used up, over those in which the "
-           "group ran, in the measured part; none without a quota.", _throttled_share),
+           "group ran, in the measured part; none without a quota.",
+           _ratio_of("throttled_periods", "quota_periods")),
     Metric("round_trip_us", "round trip to the load host", "us", _LOWER,
            "Time until a connection from the load host to the server's port is open, median of those before, "
            "between and after the slices, when nothing was timed; of several load hosts the highest, as with "
@@ -519,6 +518,7 @@ METRICS: dict[str, Metric] = {
         *map(_of_successes, (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:])),
         *_HOST,
         *_MEANWHILE,
+        *(Metric(name, title, "", _LOWER, told, _ratio_of(*parts)) for name, title, told, *parts in OF_ROWS),
     )
 }
 """All metrics by name, in the order in which help lists them."""
@@ -551,9 +551,8 @@ class Gauge:
 
     def format(self, value: float) -> str:
         """A value with its unit."""
-        return {ValueFormat.BYTES: bytes_text, ValueFormat.MICROSECONDS: microseconds_text}.get(
-            self.style, number_text
-        )(value)
+        texts = {ValueFormat.BYTES: bytes_text, ValueFormat.MICROSECONDS: microseconds_text}
+        return texts.get(self.style, number_text)(value)
 
 
 CACHE = "cache_bytes"

@@ -1,5 +1,5 @@
-"""Two stages around the load: one fills the caches of an index before anything is timed, the other asks an
-engine how it would execute the statements.
+"""Stages around the load: one fills the caches of an index before anything is timed, another asks an engine
+how it would execute the statements, and one counts the rows that the load has changed.
 
 An index of vectors is searched through a cache of its graph, which fills with the first searches. So all
 queries are asked, pass after pass, until a pass misses no less than the one before it. That is decided by the
@@ -13,16 +13,32 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.load import ExplainedStatement
-from dbdyno.engines.facts import PlanStep, ReadPlan, each_step, plan_lines, titles
+from dbdyno.engines.engine import Engine
+from dbdyno.engines.facts import PlanStep, ReadPlan, each_step, numbers, plan_lines, titles
 from dbdyno.errors import DynoError
+from dbdyno.host.clone import sync_file_system
+from dbdyno.host.room import disk_written_bytes
 from dbdyno.layers.setup import Running, Setup
+from dbdyno.records.amplification import (
+    CHANGED,
+    FILES,
+    ROWS,
+    SPACE,
+    WRITE,
+    WRITTEN,
+    RowsHeld,
+    all_of,
+    changed_bytes,
+    rows_named,
+)
 from dbdyno.records.load_words import by_kind
 from dbdyno.records.record import NO_PLAN_NEEDED, Filled, Plans, StatementPlan
+from dbdyno.study import Study
 from dbdyno.study.trials import Phase, Trial
 
 PASSES_MOST = 10
@@ -196,3 +212,123 @@ def planned(name: str, text: str, steps: tuple[PlanStep, ...]) -> StatementPlan:
         steps=tuple(cut),
         digest=hashlib.sha256(whole).hexdigest()[:DIGEST_LETTERS],
     )
+
+
+LONGEST_COUNT_S = 3600.0
+"""What one table takes at most whose rows are all read."""
+MEND_ROWS = "take another response, or see to it that the engine tells this in every variant"
+
+
+def rows_asked(trial: Trial, phase: Phase, study: Study) -> bool:
+    """Whether rows are counted around this load: one of a block whose metrics of rows are asked for."""
+    timed = not trial.of_no_block and not phase.watched and not phase.rests and not phase.tries_rate
+    return timed and bool(rows_named(study.goal))
+
+
+def rows_unknown(study: Study, engine: Engine) -> str:
+    """Why an engine does not know what a study asks of its rows; empty where it does."""
+    named = rows_named(study.goal)
+    if named and (engine.rows is None or engine.compared is None):
+        return f"`{named[0]}` is not known of {engine.title}, which does not tell what its tables take up"
+    if WRITE in named and engine.rows is not None and not engine.rows.changed:
+        return f"`{WRITE}` is not known of {engine.title}, which does not count the rows that change"
+    if named and study.server is not None:
+        return f"`{named[0]}` is not known of a server that runs already: all its rows would be read for that"
+    return ""
+
+
+class RowsAround:
+    """Counts the rows that a load changes, from its making on, and what the tables hold and take up after it.
+    All rows are read for that, when nothing is timed. All raise DynoError where a metric that is asked for
+    would not be what it says."""
+
+    def __init__(self, running: Running, study: Study) -> None:
+        engine = running.setup.engine
+        if why := rows_unknown(study, engine):
+            raise DynoError(why, MEND_ROWS)
+        assert engine.rows is not None and engine.compared is not None, "else it would not be known"
+        self._words, self._compared, self._asked = engine.rows, engine.compared, rows_named(study.goal)
+        if running.setup.nodes is not None:
+            raise _unknown(self._asked[0], "several nodes write the same rows")
+        if running.setup.volume is not None and running.setup.volume.mount is None:
+            raise _unknown(self._asked[0], "the data are on a raw device")
+        self._before = self._changes(running)
+        self._written_bytes = self._on_disk(running)
+
+    def totals(self, running: Running) -> dict[str, float]:
+        """What the load came to, by names of totals."""
+        written_bytes = self._on_disk(running) - self._written_bytes
+        after = self._changes(running, settled=True)
+        held = self._held(running)
+        found = {ROWS: all_of(held).text_bytes}
+        if SPACE in self._asked:
+            found[FILES] = self._file_bytes(running)
+        if WRITE in self._asked:
+            gained = {name: count - self._before.get(name, 0.0) for name, count in after.items()}
+            found |= _written(gained, held, written_bytes)
+        return found
+
+    def _on_disk(self, running: Running) -> float:
+        """What the disk under the data has written so far, with all that was sent to it until now."""
+        if WRITE not in self._asked:
+            return 0.0
+        data = running.setup.data
+        try:
+            sync_file_system(data)
+            found = disk_written_bytes(data)
+        except OSError as problem:
+            raise _unknown(WRITE, f"the disk under {data} is not told of: {problem}") from None
+        if found is None:
+            told = f"{WRITE} is not known: the kernel counts no disk under the file system of {data}"
+            raise DynoError(told, "give servers volumes of their own (storage.size), or another response")
+        return found
+
+    def _changes(self, running: Running, settled: bool = False) -> dict[str, float]:
+        """Rows changed so far, by their table; with `settled` once two readings in a row are the same."""
+        if WRITE not in self._asked:
+            return {}
+        found = numbers(running.ask(self._words.changed))
+        for _ in range(READINGS_MOST - 1 if settled else 0):
+            time.sleep(BETWEEN_READINGS_S)
+            before, found = found, numbers(running.ask(self._words.changed))
+            if found == before:
+                break
+        return found
+
+    def _held(self, running: Running) -> dict[str, RowsHeld]:
+        columns: dict[str, list[str]] = {}
+        for table, column, *_ in running.ask(self._compared.columns):
+            columns.setdefault(str(table), []).append(self._compared.quoted(str(column)))
+        return {table: self._rows(running, table, held) for table, held in columns.items()}
+
+    def _rows(self, running: Running, table: str, columns: Sequence[str]) -> RowsHeld:
+        lengths = " + ".join(f"COALESCE({self._words.length.format(column=one)}, 0)" for one in columns)
+        told = f"{self._words.only}{self._compared.quoted(table)}"
+        sql = f"SELECT COUNT(*), COALESCE(SUM({lengths}), 0) FROM {told}"
+        [[rows, text_bytes]] = running.load.query(running.server.url, sql, LONGEST_COUNT_S)
+        return RowsHeld(rows=float(rows or 0), text_bytes=float(text_bytes or 0))
+
+    def _file_bytes(self, running: Running) -> float:
+        [[size]] = running.ask(self._words.size)
+        if size is None:
+            raise _unknown(
+                SPACE, "not all tables are in files of their own, of an engine that tells their size"
+            )
+        return float(size)
+
+
+def _written(
+    gained: Mapping[str, float], held: Mapping[str, RowsHeld], written_bytes: float
+) -> dict[str, float]:
+    """The totals of write amplification. Raises DynoError where there are none."""
+    try:
+        changed = changed_bytes(gained, held)
+    except ValueError as problem:
+        raise _unknown(WRITE, str(problem)) from None
+    if changed <= 0:
+        raise _unknown(WRITE, "the engine counted no row that the load changed")
+    return {WRITTEN: written_bytes, CHANGED: changed}
+
+
+def _unknown(name: str, why: str) -> DynoError:
+    return DynoError(f"{name} is not known: {why}", MEND_ROWS)

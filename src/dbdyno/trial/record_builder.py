@@ -247,6 +247,12 @@ class Draft:
             raise ServerFailed(f"{front.process.title} died under the load", log=front.process.log())
         return observation
 
+    def counted(self, observation: Observation, totals: Mapping[str, float]) -> Observation:
+        """The rows of the phase's load are counted. The observation with these totals as well."""
+        observation = observation.but(totals={**observation.totals, **totals})
+        self._note(observation=observation)
+        return observation
+
     def judged(self, checks: tuple[Check, ...], doubts: Mapping[Doubt, str], compared: bool = True) -> None:
         """The phase's checks are made: one that does not hold takes the trial's speed away. Where speeds are
         `compared`, so does a driver that had no time left."""

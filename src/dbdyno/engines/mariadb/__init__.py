@@ -57,6 +57,7 @@ MARIADB = Engine(
     statement_timeout="SET SESSION max_statement_time = {s}",
     meter=facts.METER,
     locks=facts.LOCKS,
+    rows=facts.ROWS,
     indexes=IndexWords(
         found="SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics"
         " WHERE table_schema = DATABASE() AND LOWER(index_name) = LOWER('{name}')",

@@ -16,6 +16,7 @@ from dbdyno.engines.facts import (
     PlanStep,
     Production,
     Proofs,
+    RowWords,
     SchemaQuery,
     View,
     counters_of,
@@ -301,6 +302,20 @@ cache of vector indexes has no counter: what it misses shows as page requests.""
 CACHE_MISSES = "Innodb_buffer_pool_read_requests"
 """The cache of a vector index has no counter. What it misses is read through the buffer pool."""
 
+
+SIZE_OF_TABLES = (
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE()"
+    " AND table_type = 'BASE TABLE' AND engine <> 'InnoDB') THEN NULL ELSE SUM(allocated_size) END"
+    " FROM information_schema.{tablespaces} WHERE name LIKE CONCAT(DATABASE(), '/%')"
+)
+"""Holes that compressed pages leave in a file are not allocated."""
+
+ROWS = RowWords(
+    size=SIZE_OF_TABLES.format(tablespaces="innodb_sys_tablespaces"),
+    # Temporary tables of the server's own are counted elsewhere.
+    changed="SELECT '', SUM(variable_value) FROM information_schema.global_status"
+    " WHERE variable_name IN ('HANDLER_WRITE', 'HANDLER_UPDATE', 'HANDLER_DELETE')",
+)
 
 HELD = {
     "Memory_used": "heap_bytes",

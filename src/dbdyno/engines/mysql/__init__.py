@@ -35,6 +35,7 @@ MYSQL = Engine(
     statement_timeout="SET SESSION max_execution_time = {ms}",
     meter=facts.METER,
     locks=facts.LOCKS,
+    rows=facts.ROWS,
     indexes=IndexWords(
         found="SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics"
         " WHERE table_schema = DATABASE() AND LOWER(index_name) = LOWER('{name}')",

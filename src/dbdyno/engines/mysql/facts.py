@@ -16,6 +16,7 @@ from dbdyno.engines.facts import (
     ComparedBy,
     PlanStep,
     Proofs,
+    RowWords,
     SchemaQuery,
     View,
     numbers,
@@ -123,6 +124,13 @@ CACHE_MISSES = ""
 status = mariadb.status
 sampled = mariadb.sampled
 METER = mariadb.METER
+
+ROWS = RowWords(
+    size=mariadb.SIZE_OF_TABLES.format(tablespaces="innodb_tablespaces"),
+    changed="SELECT object_name, count_insert + count_update + count_delete"
+    " FROM performance_schema.table_io_waits_summary_by_table"
+    " WHERE object_schema = DATABASE() AND object_type = 'TABLE'",
+)
 
 HELD_SQL = (
     "SELECT 'undo', `count` FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"

@@ -34,6 +34,7 @@ POSTGRESQL = Engine(
     statement_timeout="SET statement_timeout = {ms}",
     meter=facts.METER,
     locks=facts.LOCKS,
+    rows=facts.ROWS,
     indexes=IndexWords(
         found="SELECT COUNT(*) FROM pg_indexes WHERE LOWER(indexname) = LOWER('{name}')",
         size="SELECT pg_database_size(current_database())",

@@ -15,6 +15,7 @@ from dbdyno.engines.facts import (
     PlanStep,
     Production,
     Proofs,
+    RowWords,
     SchemaQuery,
     View,
     counters_of,
@@ -287,6 +288,16 @@ VIEW: View = {
 
 CACHE_MISSES = "blks_read"
 
+
+ROWS = RowWords(
+    size="SELECT SUM(pg_total_relation_size(relid)) FROM pg_stat_user_tables WHERE schemaname = 'public'",
+    # As text a byte of a bytea takes two, behind two others.
+    length="CASE pg_typeof({column})::text WHEN 'bytea' THEN (OCTET_LENGTH({column}::text) - 2) / 2"
+    " ELSE OCTET_LENGTH({column}::text) END",
+    changed="SELECT relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables"
+    " WHERE schemaname = 'public'",
+    only="ONLY ",
+)
 
 HELD_SQL = (
     "SELECT 'undo', COALESCE(SUM(n_dead_tup), 0) FROM pg_stat_user_tables"

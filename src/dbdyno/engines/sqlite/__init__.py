@@ -29,6 +29,7 @@ SQLITE = Engine(
     platforms=server.PLATFORMS,
     shell=shell,
     guest=shell,
+    rows=facts.ROWS,
     indexes=IndexWords(
         found="SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND LOWER(name) = LOWER('{name}')",
         size="SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",

@@ -9,7 +9,7 @@ from functools import partial
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
-from dbdyno.engines.facts import ComparedBy, PlanStep, Production, SchemaQuery
+from dbdyno.engines.facts import ComparedBy, PlanStep, Production, RowWords, SchemaQuery
 from dbdyno.engines.sqlite.settings import CREATION, pragma
 from dbdyno.frozen import Level
 from dbdyno.records.load_words import SchemaNote
@@ -98,6 +98,11 @@ def _lower(title: str) -> str:
     return re.sub(r"\b[A-Z]{2,}(?:-[A-Z]+)?\b", lambda word: word[0].lower(), title)
 
 
+ROWS = RowWords(
+    # What is still in the write-ahead log counts with the pages that it will be.
+    size="SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+    length="LENGTH(CAST({column} AS BLOB))",
+)
 CACHE_MISSES = ""
 exercised = embedded.exercised
 held = embedded.held
