@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import pytest
+
+from dbdyno.errors import EngineMissing
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
@@ -34,11 +37,13 @@ def running(
     if version:
         study = study.but(engine=Reference(engine, version))
     trial = trial_of(levels, act, optional)
-    with open_journal() as journal:
-        bench = bench_of(study, journal)
-        with journal.scope(), ExitStack() as undo:
+    with open_journal() as journal, journal.scope(), ExitStack() as undo:
+        try:
+            bench = bench_of(study, journal)
             up, _ = prepare(trial, bench, undo)
-            yield up, bench, undo
+        except EngineMissing as missing:
+            pytest.skip(f"{engine} cannot be had here: {missing.message}")
+        yield up, bench, undo
 
 
 def trial_of(levels: dict[str, Level], act: Act, optional: bool = False) -> Trial:
