@@ -38,7 +38,7 @@ def test_a_data_folder_that_was_taken_over_is_told_with_its_seconds() -> None:
     for form in _shown(OLD, taken):
         told = " ".join(form.split())
         assert "mariadb-upgrade" in told and "2.25 s and 2.50 s" in told
-        assert "took over a copy of them" in told
+        assert "took over those of the one before it" in told
         assert "one number for each copy of the data" in told
 
 
