@@ -172,10 +172,15 @@ def test_a_node_that_fails_and_a_job_that_is_preempted_lose_nothing(
     wait_for("it has lost its node", lambda: slurm.ask(*SQUEUE, "-p", "low", "-t", "PENDING"), 90.0)
     wait_for("the other job ends", lambda: not slurm.ask(*SQUEUE, "-p", "urgent"), 90.0)
     assert slurm.journals() == []
-    slurm.hurry()
     kept = trials(url, "failing")
     assert kept < 12
-    wait_for("its next trial", lambda: trials(url, "failing") > kept, 120.0)
+
+    def goes_on() -> bool:
+        # A job that is still on its way back into the queue is told to wait after it was told to hurry.
+        slurm.hurry()
+        return trials(url, "failing") > kept
+
+    wait_for("its next trial", goes_on, 180.0)
     slurm.stop("n1", signal.SIGKILL)
     wait_for("Slurm has noticed", lambda: slurm.state_of("n1").startswith("down"), 90.0)
     slurm.start("n1")

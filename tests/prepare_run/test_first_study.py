@@ -13,7 +13,7 @@ from dbdyno.study import Catalogue, read_study
 
 NAMES = [one.name for one in examples()]
 ELSEWHERE = [
-    "application", "application-builds", "mhnsw-eviction", "pollset", "port-patch", "sqlite-builds",
+    "application", "application-builds", "insert-phases", "mhnsw-eviction", "pollset", "port-patch", "sqlite-builds",
     "star-mariadb", "star-postgresql",
 ]  # fmt: skip
 """Those that refer to files."""
