@@ -13,8 +13,8 @@ from dbdyno.study import Catalogue, read_study
 
 NAMES = [one.name for one in examples()]
 ELSEWHERE = [
-    "application", "application-builds", "insert-phases", "mhnsw-eviction", "pollset", "port-patch", "sqlite-builds",
-    "star-mariadb", "star-postgresql",
+    "application", "application-builds", "insert-phases", "mhnsw-eviction", "pollset", "port-patch",
+    "sqlite-builds", "star-mariadb", "star-postgresql",
 ]  # fmt: skip
 """Those that refer to files."""
 
