@@ -93,7 +93,7 @@ def start(
         f"--pid-file={runtime / 'mariadb.pid'}",
         "--skip-networking",
         "--skip-name-resolve",
-        *_certificate(installation, runtime, settings),
+        *(given_certificate(runtime, settings) if makes_certificates(installation) else ()),
         *arguments(settings),
     ]
     return start_server(
@@ -113,9 +113,13 @@ def start(
     )
 
 
-def _certificate(installation: Installation, runtime: Path, settings: Mapping[str, Level]) -> tuple[str, ...]:
-    """A certificate of Dyno's where the server would make one itself."""
-    if "ssl_cert" in settings or series_of(installation.version, 2) < MAKES_CERTIFICATES:
+def makes_certificates(installation: Installation) -> bool:
+    return series_of(installation.version, 2) >= MAKES_CERTIFICATES
+
+
+def given_certificate(runtime: Path, settings: Mapping[str, Level]) -> tuple[str, ...]:
+    """A certificate of Dyno's, where the study and the network give none."""
+    if "ssl_cert" in settings:
         return ()
     made = certificate_for("127.0.0.1", runtime)
     return f"--loose-ssl-cert={made.certificate}", f"--loose-ssl-key={made.key}"

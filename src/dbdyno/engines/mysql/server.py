@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno.engines.mariadb.server import ALARMING
+from dbdyno.engines.mariadb.server import ALARMING, given_certificate
 from dbdyno.engines.mariadb.server import HINTS as OF_BOTH
 from dbdyno.engines.mariadb.settings import arguments
 from dbdyno.engines.mysql.settings import CREATION, OF_REPLICATING, defaults, folders
@@ -43,7 +43,7 @@ WITHOUT_KEYS = (
     "--loose-caching-sha2-password-auto-generate-rsa-keys=OFF",
 )
 """Data to which nobody gave keys would get four pairs of them at the first start, each from primes that are
-found by chance. Clients are on a socket, where no key is asked for."""
+found by chance. A server gets a key on a curve from Dyno in their place."""
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
@@ -76,6 +76,8 @@ def start(
         "--skip-networking",
         "--skip-name-resolve",
         "--mysqlx=OFF",
+        # Nodes have keys of their own making, and a group's layer takes no other.
+        *(() if "loose_auto_generate_certs" in settings else given_certificate(runtime, settings)),
         *arguments(settings),
     ]
     return start_server(
