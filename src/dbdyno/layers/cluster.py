@@ -12,7 +12,6 @@ from dbdyno.engines.nodes import Nodes
 from dbdyno.errors import Blocked, DriverFailed, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host.namespaces import FACTOR
-from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import ForSome, LayerOfKnobs, proof
 from dbdyno.layers.setup import Request, Running, Setup
@@ -21,9 +20,6 @@ from dbdyno.study.nodes import ALL_NODES, KIND, NODES_LOADED
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
-    from dbdyno.host.writers import Allowed
-    from dbdyno.obtain.installation import Installation
-    from dbdyno.study import Factor
 
 KNOWN = "take mariadb, mysql or postgresql"
 KINDS = ("galera", "streaming", "asynchronous", "semi-synchronous", "group")
@@ -63,22 +59,6 @@ class ToAll(Request):
 class _Clusters(LayerOfKnobs):
     """Its number of nodes and their kind are one wish."""
 
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
-        found = super().mistakes(factor, engine, installation, allowed)
-        lacking = [level_text(one) for one in factor.levels if level_text(one) not in engine.clusters]
-        if found or factor.name != KIND or not lacking:
-            return found
-        hint = f"it has: {', '.join(engine.clusters)}"
-        return [
-            Mistake(0, f"{KIND}: {engine.title} has no cluster of the kind {one!r}", hint) for one in lacking
-        ]
-
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         asked: list[Request] = []
         if "nodes" in levels:
@@ -102,6 +82,13 @@ class _Clusters(LayerOfKnobs):
             return evidence.but(exercised=shown)
         reason = f"the first node went on alone during the load: {shown.value}"
         return evidence.but(exercised=shown, in_effect=False, reason=reason, remedy=LONGER)
+
+
+def _lacks_kind(level: str, engine: Engine) -> Mistake | None:
+    if level in engine.clusters or level not in KINDS:
+        return None
+    hint = f"it has: {', '.join(engine.clusters)}"
+    return Mistake(0, f"{KIND}: {engine.title} has no cluster of the kind {level!r}", hint)
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -207,6 +194,7 @@ CLUSTER = _Clusters(
         effect="how they replicate; by default the first that the engine has",
         proof="each node's word on its part, and that no commit of the load was told without the others",
         prove=_prove_kind,
+        lacked=_lacks_kind,
         in_production=False,
     ),
     Knob(

@@ -41,6 +41,11 @@ def says_all(_text: str) -> Mistake | None:
     return None
 
 
+def lacks_none(_text: str, _engine: Engine) -> Mistake | None:
+    """For a knob whose levels each engine has."""
+    return None
+
+
 def keeps_all(_text: str) -> Promise | None:
     """For a knob whose levels differ in their speed alone."""
     return None
@@ -62,8 +67,8 @@ class Knob:
 
     `levels`, `effect`, `proof` and `needs` are words: what may be written, how a level is put into effect,
     what is read to prove it, and which right a level that touches the host needs. `pattern` matches each
-    level as a whole, and `refused` says what else is wrong with one; `files` says which files a level of a
-    study in a folder names. `gives_up` names what a level gives up
+    level as a whole, `refused` says what else is wrong with one, and `lacked` what an engine lacks for it;
+    `files` says which files a level of a study in a folder names. `gives_up` names what a level gives up
     for its speed. `related` are keys of the host's fingerprint: where two hosts differ in one of them, the
     measured effect of this knob tells how much that matters. `in_production` says whether a server that Dyno
     did not start has the knob too, and shows its level: the size of a volume of Dyno's has no meaning there.
@@ -77,6 +82,7 @@ class Knob:
     prove: Callable[[str, Running], Evidence]
     ask: Callable[[str, Engine], tuple[Request, ...]] = asks_nothing
     refused: Callable[[str], Mistake | None] = says_all
+    lacked: Callable[[str, Engine], Mistake | None] = lacks_none
     gives_up: Callable[[str], Promise | None] = keeps_all
     exercised: Callable[[Running], Reading | None] = not_counted
     files: Callable[[str, Path], tuple[NamedFile, ...]] = names_none

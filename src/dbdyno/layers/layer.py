@@ -133,8 +133,9 @@ class LayerOfKnobs:
             return [Mistake(0, f"the {self.name} layer has no knob {factor.knob!r}", hint)]
         found = list(filter(None, map(knob.mistake, factor.levels)))
         if self._engines is not None and not self._engines.takes(engine):
-            found.append(Mistake(0, f"{engine.title} {self._engines.words}", self._engines.hint))
-        return found
+            return [*found, Mistake(0, f"{engine.title} {self._engines.words}", self._engines.hint)]
+        lacking = (knob.lacked(level_text(level), engine) for level in factor.levels)
+        return [*found, *filter(None, lacking)]
 
     def gives_up(
         self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None

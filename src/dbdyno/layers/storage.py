@@ -26,7 +26,6 @@ from dbdyno.host.volumes.mounts import (
     queue_below,
 )
 from dbdyno.host.volumes.volume import MKFS, Volume, VolumeSpecification, require_maker
-from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
 from dbdyno.layers.setup import (
@@ -41,9 +40,7 @@ from dbdyno.layers.setup import (
     Running,
     Setup,
 )
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study import Factor
 from dbdyno.study.nouns import Promise
 
 FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
@@ -212,18 +209,6 @@ def _by_hand(factor: str, deed: str) -> Part:
 class StorageLayer(LayerOfKnobs):
     """`storage.KNOB = LEVEL`. Most knobs together ask for one volume."""
 
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
-        found = super().mistakes(factor, engine, installation)
-        if factor.knob == "filesystem" and "raw" in factor.levels and not engine.raw_file:
-            found.append(Mistake(0, f"{engine.title} cannot keep its data on a raw device", "leave out raw"))
-        return found
-
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
         return (*_ask_volume(levels), *super().ask(levels, engine))
 
@@ -260,6 +245,12 @@ def _split(level: Level) -> list[str] | None:
 def _options(level: str) -> list[str]:
     """The maker's options of a level; the reader has seen to its quotes."""
     return [] if level == "defaults" else _split(level) or []
+
+
+def _lacks_raw(level: str, engine: Engine) -> Mistake | None:
+    if level != "raw" or engine.raw_file:
+        return None
+    return Mistake(0, f"{engine.title} cannot keep its data on a raw device", "leave out raw")
 
 
 def _refused_mkfs(level: str) -> Mistake | None:
@@ -499,6 +490,7 @@ STORAGE = StorageLayer(
         effect="mkfs and mount",
         proof="mountinfo; for raw, that the database is a block device",
         prove=_prove_filesystem,
+        lacked=_lacks_raw,
         gives_up=lambda level: Promise.DURABILITY if level == "tmpfs" else None,
         related=("data.filesystem",),
     ),
