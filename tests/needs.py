@@ -180,7 +180,12 @@ def require_counted_disk(folder: Path) -> None:
 
 PYTHON_OF_SEARCHERS = os.environ.get("DYNO_TEST_SEARCHERS", sys.executable)
 """The interpreter that searchers of others are installed for."""
-MODULES_OF_SEARCHERS = {"optuna": "optuna", "smac": "smac", "mlos": "mlos_core, flaml.tune"}
+MODULES_OF_SEARCHERS = {
+    "optuna": "optuna",
+    "smac": "smac",
+    "mlos": "mlos_core, flaml.tune",
+    "mlos_bench": "mlos_bench.launcher, flaml.tune",
+}
 
 
 def require_searcher(name: str) -> str:

@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from dbdyno.cli.schema import schema_of
 from dbdyno.records.place import store_url
+from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import EvaluationRun
 from dbdyno.records.store import Store
 from dbdyno.study.trials import Purpose
@@ -130,8 +131,8 @@ def test_ctrl_c_ends_with_what_was_answered(study: Path) -> None:
     assert "dyno run does not carry out" in complaint("run", "--resume", opening["run"])
 
 
-@pytest.mark.parametrize("name", ["optuna", "smac", "mlos"])
-def test_a_searcher_of_others_asks_and_is_judged(study: Path, name: str) -> None:
+def searched(study: Path, name: str) -> tuple[str, list[Record]]:
+    """What a searcher of others printed after three questions, and the records of its search."""
     python = require_searcher(name)
     folder = study.parent / "bin"
     folder.mkdir()
@@ -151,8 +152,28 @@ def test_a_searcher_of_others_asks_and_is_judged(study: Path, name: str) -> None
     assert "the input ended" in done.stdout
     with Store(store_url()) as store:
         [summary] = store.runs()
-        tried = {one.variant for one in store.records(summary.run.run) if one.purpose is Purpose.SEARCH}
-    assert summary.finished and {"baseline", "candidate-1"} <= tried
+        records = store.records(summary.run.run)
+    assert summary.finished
+    return done.stdout, [one for one in records if one.purpose is Purpose.SEARCH]
+
+
+@pytest.mark.parametrize("name", ["optuna", "smac", "mlos"])
+def test_a_searcher_of_others_asks_and_is_judged(study: Path, name: str) -> None:
+    _, records = searched(study, name)
+    assert {"baseline", "candidate-1"} <= {one.variant for one in records}
+
+
+def test_levels_that_fail_are_failed_trials_of_mlos_bench(study: Path) -> None:
+    locked = '"config.locking_mode" = ["normal", "exclusive"]'
+    text = STUDY.replace('"config.journal_mode" = ["delete", "wal"]', locked)
+    study.write_text(text.replace("[factors]", "clients = 3\n[factors]"))
+    said, records = searched(study, "mlos_bench")
+    ended = [one.outcome for one in records if one.variant != "baseline"]
+    failed = sum(one is not Outcome.MEASURED for one in ended)
+    assert 0 < failed < len(ended), "of three clients two find the file locked"
+    found = re.search(r"mlos_bench: 3 trials, (\d) failed; its best: (.*)", said)
+    assert found and int(found[1]) == failed
+    assert json.loads(found[2])["config.locking_mode"] == "normal"
 
 
 def test_own_search_is_handed_out_without_a_trial(study: Path) -> None:
