@@ -82,7 +82,7 @@ def _require_done(phase: Phase, tally: Tally) -> None:
     if phase.operations and tally.operations + tally.failed < phase.operations:
         raise DynoError(
             f"phase {phase.name}: {tally.operations:,} of {phase.operations:,} transactions were done in "
-            f"{phase.duration_s:g} s",
+            f"{tally.duration_s:.3g} of {phase.duration_s:g} s",
             "give it a longer duration, or fewer operations",
         )
 
