@@ -499,7 +499,7 @@ def _named(tree: ast.Module) -> Iterator[str]:
             yield from re.findall(r"\w+", node.value)
 
 
-MODULES_MOST = 520
+MODULES_MOST = 517
 """How many modules the package has. The number may only fall: a thing is a file, and a part of it is none."""
 IMPORTS_SHARE_MOST, ASKS_UNTIMED_MOST, LONG_FUNCTIONS_SHARE_MOST = 0.079, 28, 0.068
 """The share of lines that import, the lines that ask whether a study is timed or in a guest, and the share of

@@ -241,15 +241,15 @@ def recovery(asked: GateQuestion, bench: Bench) -> Correctness:
 def _up(levels: Mapping[str, Level], bench: Bench, workload: Workload) -> Iterator[tuple[Running, ExitStack]]:
     """An engine that runs with these levels alone, on its own copy of the workload's data."""
     settings = {name: level for name, level in bench.study.settings.items() if name.startswith(OF_A_BUILD)}
+    # An application takes requests; another load than the study's own is SQL.
+    settings |= bench.study.application_levels if workload is bench.study.workload else {}
     # What it asks does not depend on the network.
     study = bench.study.but(settings=settings, workload=workload, driver=None)
     variant = Variant(name="gate", levels=dict(levels))
     trial = Trial(index=GATE, block=0, position=0, variant=variant, phases=())
-    # An application takes requests; another load than the study's own is SQL.
-    application = bench.application if workload is bench.study.workload else None
     with bench.journal.scope(), ExitStack() as undo:
         with _no_fault_of_the_build():
-            running, _ = prepare(trial, replace(bench, study=study, application=application), undo)
+            running, _ = prepare(trial, replace(bench, study=study), undo)
         yield running, undo
         with _no_fault_of_the_build():
             undo.close()

@@ -1,27 +1,88 @@
-"""Programs that pass SQL on: what they are given, what stands in front of a server, and its proof."""
+"""Programs in front of a server: what they are given, what prepares one, and what it is that runs."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import psutil
 import pytest
 
 from dbdyno.applications import front
-from dbdyno.applications.front import FrontWish, SqlFront, filled_in, load_url, program_here
+from dbdyno.applications.front import (
+    Front,
+    FrontPlan,
+    FrontWish,
+    Spent,
+    filled_in,
+    load_url,
+    packages_digest,
+    program_here,
+    start_front,
+)
 from dbdyno.applications.registry import FRONTS
+from dbdyno.engines.engine import Server
 from dbdyno.errors import Blocked, EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.study import Factor
-from dbdyno.study.nouns import FrontProgram
+from dbdyno.study.front import FrontProgram
+from tests.applications.environment_cases import ALL, PACKAGES, environment
 from tests.needs import needs_haproxy, needs_pgbouncer, on_machine
 from tests.trials import study_of, tried
 
 OF_SHELL = FrontProgram(command="sh -c ${configuration}", shares=True)
+URL = "mysql://dyno@localhost/dyno?socket=%2Frun%2Fa%20b%2Fmariadb.sock"
+
+
+@pytest.fixture(autouse=True)
+def looked_for_anew() -> None:
+    program_here.cache_clear()
+
+
+def started(plan: FrontPlan, url: str, runtime: Path) -> Front:
+    server = cast(Server, SimpleNamespace(url=url))
+    return start_front(plan, server, runtime / "data", runtime)
+
+
+def of_python(served: str, **more: Any) -> FrontPlan:
+    """An application that is a text of Python's, for the settings `a.x` and `a.y`."""
+    program = FrontProgram(
+        **{
+            "command": f"{sys.executable} -c 'exec(open(\"${{configuration}}\").read())' ${{socket}}",
+            "socket": "${runtime}/http.sock",
+            "setting": "#[${section}] ${key}=${value}",
+            "ready": "GET /",
+            **more,
+        }
+    )
+    return FrontPlan(FrontWish("served", {"a.x": 4, "a.y": False}), program, {"served.py": served})
+
+
+SERVED = """
+import os, socketserver, struct, sys
+from http.server import BaseHTTPRequestHandler
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response_only(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+server = socketserver.UnixStreamServer(sys.argv[1], Answer)
+worker = os.fork()
+for number in range(1):
+    open(f"spent-{os.getpid()}", "wb").write(struct.pack("3d", 2.0, 0.5, 0.25))
+    lines = ["a.x = 4", f"a.y: {'false' if worker else 'true'}", "server ${server}", "package.Served = 1.0"]
+    open(f"told-{os.getpid()}.making", "w").write("\\n".join(lines))
+    os.rename(f"told-{os.getpid()}.making", f"told-{os.getpid()}")
+server.serve_forever()
+"""
 
 
 def test_a_text_is_filled_in_and_a_name_that_stands_for_nothing_is_told() -> None:
@@ -58,21 +119,19 @@ def test_all_variants_send_statements_alike_where_one_shares_sessions(
 def test_a_program_that_is_not_here_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "PLACES", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
-    program_here.cache_clear()
     with pytest.raises(EngineMissing) as missing:
-        program_here("pgbouncer", "pgbouncer x")
+        program_here("pgbouncer", FRONTS["pgbouncer"].program)
     assert "apt install pgbouncer" in missing.value.hint
     with pytest.raises(EngineMissing) as missing:
-        program_here("mine", "/opt/mine x")
+        program_here("mine", FrontProgram(command="/opt/mine x"))
     assert "/opt/mine" in missing.value.hint
-    program_here.cache_clear()
 
 
 def test_what_a_program_does_not_show_is_blocked_before_it_starts(tmp_path: Path) -> None:
     haproxy = FRONTS["haproxy"]
     wish = FrontWish("haproxy", {"tune.bufsize": 1})
     with pytest.raises(Blocked, match=r"HAProxy does not show tune\.bufsize"):
-        front.start_front(wish, haproxy.program, haproxy.text, SimpleNamespace(url="mysql://x/y"), tmp_path)
+        started(FrontPlan(wish, haproxy.program, {"front.conf": haproxy.text}), "mysql://x/y", tmp_path)
 
 
 @pytest.fixture
@@ -94,7 +153,7 @@ def test_pgbouncer_passes_a_load_on_and_shows_its_settings(blank_in_runtime: Non
     }
     with tried("postgresql", **levels) as found:
         passing = found.running.front
-        assert isinstance(passing, SqlFront)
+        assert passing is not None and passing.passes_sql
         assert found.value("front.kind").startswith("PgBouncer 1.")
         assert (found.value("front.pool_mode"), found.value("front.default_pool_size")) == (mode, "30")
         assert passing.process.url.partition("?")[0] == found.running.server.url.partition("?")[0]
@@ -139,8 +198,138 @@ def test_a_setting_that_the_program_refuses_is_told_with_its_words(homes_with_da
 @pytest.mark.engine
 def test_one_that_ends_at_once_or_answers_nothing_fails_with_its_log(tmp_path: Path) -> None:
     assert on_machine("sh")
-    behind = SimpleNamespace(url="postgresql://dyno@localhost/dyno?socket=%2Fnowhere%2F.s.PGSQL.5432")
+    behind = "postgresql://dyno@localhost/dyno?socket=%2Fnowhere%2F.s.PGSQL.5432"
     with pytest.raises(ServerFailed) as failed:
-        front.start_front(FrontWish("mine", {}), OF_SHELL, "", behind, tmp_path / "one")
+        started(FrontPlan(FrontWish("mine", {}), OF_SHELL, {"front.conf": ""}), behind, tmp_path / "one")
     assert failed.value.message.startswith("mine ended with exit code")
     assert "front.conf" in failed.value.log + failed.value.hint
+
+
+def test_files_are_filled_in_with_settings_in_sections(tmp_path: Path) -> None:
+    plan = of_python("${user} ${database} ${server} ${workers}\n${settings}\n", workers=3)
+    given = plan.written(URL, tmp_path / "data", tmp_path / "runtime")
+    written = (tmp_path / "runtime" / "served.py").read_text()
+    assert written == "dyno dyno /run/a b/mariadb.sock 3\n#[a] x=4\n#[a] y=false\n"
+    assert given["configuration"] == str(tmp_path / "runtime" / "served.py")
+    assert "data" not in given and "environment" not in given
+
+
+def test_what_all_workers_tell_is_proved(tmp_path: Path) -> None:
+    front = started(of_python(SERVED, workers=2), URL, tmp_path / "run")
+    try:
+        assert front.process.title == "served" and not front.passes_sql
+        assert front.shown()["a.x"] == "4" and front.shown()["a.y"] == "false / true"
+        proofs = {one.factor: one for one in front.prove()}
+        assert proofs["front.workers"].in_effect and proofs["front.server"].in_effect
+        packages = proofs["front.packages"]
+        assert packages.effective is not None and not packages.in_effect
+        assert packages.effective.value == packages_digest({"served": "1.0"})
+        assert front.spent() == Spent(4.0, 1.0, 0.5)
+        elsewhere = started(of_python(SERVED, workers=2), URL.replace("a%20b", "c"), tmp_path / "other")
+        elsewhere.process.stop()
+        assert front.process.log_problems() == []
+    finally:
+        front.process.stop()
+
+
+def test_workers_that_tell_nothing_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "WORKERS_S", 0.5)
+    with pytest.raises(ServerFailed, match="2 of the 3 workers of served told what they run with") as failed:
+        started(of_python(SERVED, workers=3), URL, tmp_path)
+    assert "told-PID" in failed.value.hint
+
+
+def test_an_application_that_does_not_start_says_why(tmp_path: Path) -> None:
+    lacking = of_python("print('[7] [ERROR] Exception in worker process'); raise SystemExit(3)")
+    with pytest.raises(
+        ServerFailed, match=r"exit code 3 while it was starting.*Exception in worker"
+    ) as failed:
+        started(lacking, URL, tmp_path)
+    assert "served.py" in failed.value.hint
+
+
+@pytest.mark.parametrize(
+    ("commands", "told"),
+    [
+        (
+            ("true", "sh -c 'echo first; echo no such table; exit 1'"),
+            "command 2 of `prepare` in .* failed: no such",
+        ),
+        (
+            ("/nowhere/manage sync",),
+            r"command 1 of `prepare` in \[front.served\] cannot be started: .*No such file",
+        ),
+        (("sleep 600",), r"command 1 .* did not end within 0.2 s"),
+    ],
+)
+def test_a_command_that_prepares_nothing_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.setattr(front, "PREPARE_S", 0.2 if "sleep" in commands[0] else 60.0)
+    with pytest.raises(ServerFailed, match=told):
+        of_python("", prepare=commands).populate(URL, tmp_path / "data", tmp_path / "run")
+
+
+def test_what_an_application_keeps_is_for_nobody_else(tmp_path: Path) -> None:
+    keeping = of_python("", prepare=("mkdir ${data}/keys", "touch ${data}/keys/0"))
+    keeping.populate(URL, tmp_path / "data", tmp_path / "run")
+    places = (tmp_path / "data", tmp_path / "data" / "keys", tmp_path / "data" / "keys" / "0")
+    assert [place.stat().st_mode & 0o077 for place in places] == [0, 0, 0]
+
+
+KEYSTONE = FrontProgram(command="${environment}/bin/gunicorn x", packages=PACKAGES, ready="GET /v3")
+
+
+def test_an_environment_is_identified_by_all_its_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    here = environment(tmp_path / "dyno" / "applications" / "keystone-30.0.0", ALL)
+    found = program_here("keystone", KEYSTONE)
+    assert (found.version, found.command) == ("30.0.0", (str(here / "bin" / "gunicorn"), "x"))
+    other = environment(tmp_path / "other", {**ALL, "SQLAlchemy": "2.0.1"})
+    by_path = program_here("keystone", FrontProgram(command=f"{other}/bin/gunicorn x"))
+    assert by_path.version == "30.0.0" and by_path.digest != found.digest
+    same = environment(tmp_path / "same", ALL)
+    # pip leaves a folder without a name behind when it is interrupted.
+    (same / "lib" / "python3.11" / "site-packages" / "~ip-24.0.dist-info").mkdir()
+    assert program_here("keystone", FrontProgram(command=f"{same}/bin/gunicorn")).digest == found.digest
+
+
+@pytest.mark.parametrize(
+    ("packages", "told"),
+    [
+        ({}, r"lacks keystone==30.0.0, and \[front.keystone\] needs keystone==30.0.0"),
+        (
+            {**ALL, "keystone": "29.0.0"},
+            r"holds keystone 29.0.0, and \[front.keystone\] needs keystone==30.0.0",
+        ),
+        ({"keystone": "30.0.0", "PyMySQL": "1.2.4"}, "lacks gunicorn"),
+    ],
+)
+def test_an_environment_without_its_packages_is_told_with_what_installs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: dict[str, str], told: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prefix = environment(tmp_path / "dyno" / "applications" / "keystone-30.0.0", packages)
+    with pytest.raises(EngineMissing, match=told) as missing:
+        program_here("keystone", KEYSTONE)
+    assert f"{prefix}/bin/pip install keystone==30.0.0 gunicorn PyMySQL" in missing.value.hint
+
+
+def test_an_application_is_looked_for_until_it_is_there_and_then_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = KEYSTONE.but(packages=("keystone==30.0.0",))
+    with pytest.raises(EngineMissing):
+        program_here("keystone", program)
+    prefix = environment(tmp_path / "dyno" / "applications" / "keystone-30.0.0", ALL)
+    found = program_here("keystone", program)
+    shutil.rmtree(prefix)
+    assert program_here("keystone", program) is found
+
+
+def test_only_lines_of_errors_are_problems() -> None:
+    log = "1 INFO keystone [-] ready\n2 WARNING keystone [-] ERRORS are rare\n3 ERROR keystone [-] oh\n"
+    assert front._problems(log) == ["3 ERROR keystone [-] oh"]

@@ -15,7 +15,8 @@ from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.study.nouns import Application, RemoteDriver
+from dbdyno.study.front import FrontProgram
+from dbdyno.study.nouns import RemoteDriver
 from tests.cli.calls import dyno
 from tests.cli.schemas import require_valid
 from tests.conftest import homes_in
@@ -58,7 +59,8 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Calibration:
 
 
 def test_an_application_in_front_of_the_server_is_refused() -> None:
-    study = make_study(1, 2).model_copy(update={"application": Application(name="keystone")})
+    own = {"keystone": FrontProgram(command="served", ready="GET /")}
+    study = make_study(1, 2).but(fronts=own, settings={"front.kind": "keystone"})
     with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
         _require_server_alone(study)
     assert "dyno calibrate --engine" in refused.value.hint

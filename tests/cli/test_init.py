@@ -268,7 +268,10 @@ def test_a_study_that_comes_with_dyno_is_written_with_what_it_refers_to(
 ) -> None:
     monkeypatch.chdir(homes)
     said = dyno("init", "--example", "application")
-    assert said.stdout.split() == ["application.toml", "docs/guides/keystone.toml"]
+    assert said.stdout.split() == [
+        "application.toml",
+        *("docs/guides/keystone.toml", "keystone/keystone.conf", "keystone/served.py"),
+    ]
     assert "dyno plan application.toml" in said.stderr
     again = dyno("init", "--example", "application")
     assert again.returncode == 0

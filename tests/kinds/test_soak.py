@@ -8,7 +8,7 @@ from dbdyno.errors import UserError
 from dbdyno.kinds.soak import rung_by_rung
 from dbdyno.study import Goal, Restarts
 from dbdyno.study.designs import size_of_study, trials_in_all
-from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application, RemoteDriver
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, RemoteDriver
 from dbdyno.study.soak import SMOKE
 from tests.fakes import make_study
 
@@ -27,10 +27,10 @@ def test_a_soak_is_timed_whatever_its_study_counts() -> None:
 
 
 def test_an_application_in_front_of_the_server_is_refused() -> None:
-    asked = make_study(1, 2, application=Application(name="keystone"))
+    asked = make_study(1, 2, settings={"front.kind": "keystone"})
     with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
         rung_by_rung(asked, SMOKE)
-    assert "[application]" in refused.value.hint
+    assert "front.kind" in refused.value.hint
 
 
 def test_a_load_from_another_host_is_refused() -> None:

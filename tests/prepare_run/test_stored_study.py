@@ -14,7 +14,7 @@ from dbdyno.prepare_run.study_here import catalogue, study_at
 from dbdyno.records.run import Calibrated, run_of_document
 from dbdyno.study import Arrangement, Interval, parse_study
 from dbdyno.study.trials import phases_of
-from tests.applications.keystone.obtaining_cases import ALL, environment
+from tests.applications.environment_cases import ALL, environment
 from tests.cli.calls import STUDY, dyno
 from tests.fakes import make_run
 
@@ -71,44 +71,42 @@ def test_a_study_starts_from_a_configuration_file_as_it_was_when_its_run_began(h
 ROOT = Path(__file__).parents[2]
 
 
-def a_study(folder: Path, name: str, file: str = "application.toml") -> str:
-    text = (ROOT / "studies" / file).read_text()
-    script = ROOT / "docs" / "guides" / "keystone.toml"
-    text = text.replace('name     = "keystone"', f'name     = "{name}"').replace(
-        "../docs/guides/keystone.toml", str(script)
-    )
+def a_study(folder: Path, file: str = "application.toml", version: str = "30.0.0") -> str:
+    text = (ROOT / "studies" / file).read_text().replace("keystone==30.0.0", f"keystone=={version}")
+    text = text.replace("../docs", str(ROOT / "docs")).replace('"keystone/', f'"{ROOT}/studies/keystone/')
     path = folder / "study.toml"
     path.write_text(text)
     return str(path)
 
 
-def test_a_plan_names_the_application_with_its_version_and_its_settings(tmp_path: Path) -> None:
-    here = environment(tmp_path / "here", ALL)
-    study = a_study(tmp_path, f"keystone:{here}")
+def test_a_plan_names_the_application_with_its_version_and_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    environment(tmp_path / "dyno" / "applications" / "keystone-30.0.0", ALL)
+    study = a_study(tmp_path)
     told = dyno("plan", study)
     assert told.returncode == 0, told.stderr
-    lines = told.stdout.splitlines()
-    [place] = [
-        number for number, line in enumerate(lines) if line.startswith("application: Keystone 30.0.0 (")
-    ]
-    assert lines[place].endswith(", 4 workers")
-    assert lines[place + 1] == "  identity.password_hash_rounds = 4"
-    planned = json.loads(dyno("plan", study, "--json").stdout)["application"]
-    assert (planned["name"], planned["version"], planned["workers"]) == ("Keystone", "30.0.0", 4)
-    assert planned["digest"] and not planned["missing"]
-    assert planned["settings"]["identity.max_password_length"] == 72
+    [line] = [line for line in told.stdout.splitlines() if line.startswith("in front: keystone 30.0.0 (")]
+    assert line.endswith(", 4 workers")
+    [planned] = json.loads(dyno("plan", study, "--json").stdout)["in_front"]
+    assert (planned["name"], planned["title"], planned["workers"]) == ("keystone", "keystone 30.0.0", 4)
+    assert planned["digest"] in line and "missing" not in planned
 
 
-def test_a_plan_says_how_to_install_an_application_that_is_missing(tmp_path: Path) -> None:
-    told = dyno("plan", a_study(tmp_path, "keystone@29"))
+def test_a_plan_says_how_to_install_an_application_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    told = dyno("plan", a_study(tmp_path, version="29.0.0"))
     assert told.returncode == 0, told.stderr
     said = " ".join(told.stdout.split())
-    assert "application: Keystone 29, 4 workers" in said
-    assert "Keystone 29 is not on this machine" in said and "pip install keystone==29" in said
+    assert "in front: keystone, which is not here: " in said
+    assert "[front.keystone] needs keystone==29.0.0" in said and "pip install keystone==29.0.0" in said
 
 
 def test_what_is_known_of_builds_names_the_applications_own_load_that_trains_them(tmp_path: Path) -> None:
-    asked = study_at(Path(a_study(tmp_path, "keystone@30", "application-builds.toml")))
+    asked = study_at(Path(a_study(tmp_path, "application-builds.toml")))
     trainers = [build.trainer for build in builds_of(asked)]
     assert trainers[0] == "" and len(trainers) == 3
     assert trainers[1].startswith("read_write ") and trainers[1].endswith("2,000 transactions of 4 clients")

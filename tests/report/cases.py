@@ -11,7 +11,7 @@ from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.nouns import Application
+from dbdyno.study.front import FrontProgram
 from tests.analyse.builds import FASTEST, builds
 from tests.analyse.factory import a_run, a_study, broken, changed, ended, every_verdict, records_of
 from tests.analyse.hosts_cases import AT_64K, AT_256K, FLEET, on_fleet, on_hosts, study_of
@@ -171,8 +171,9 @@ def hostile() -> Analysis:
 @cache
 def application() -> Analysis:
     """An application in front of the server, whose database becomes faster."""
-    study = a_study({"config.flush_log": [1, 0]}, title="What do the users notice?").model_copy(
-        update={"application": Application(name="keystone", version="30")}
+    study = a_study({"config.flush_log": [1, 0]}, title="What do the users notice?").but(
+        fronts={"keystone": FrontProgram(command="served", ready="GET /", workers=4)},
+        settings={"front.kind": "keystone"},
     )
     fast = "config.flush_log=0"
     records = records_of(study, {fast: 1.05})

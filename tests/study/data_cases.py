@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dbdyno.errors import Mistake
 from dbdyno.study import Factor, workload_offers
-from dbdyno.study.nouns import Application, GivenData, Reference
+from dbdyno.study.nouns import GivenData, Reference
 from tests.study.catalogue import CATALOGUE, WORKLOADS
 
 SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}
@@ -18,13 +18,8 @@ def _check(data: GivenData, folder: Path, _engine: Reference, _factors: tuple[Fa
     return [Mistake(0, f"there is no {path}") for path in data.paths(folder) if "missing" in path.name]
 
 
-def _application(_wish: Application, _engine: Reference) -> list[Mistake]:
-    return []
-
-
 NAMES = replace(
     CATALOGUE,
     workloads=workload_offers(json.dumps([*WORKLOADS, SCRIPT])),
-    applications={"keystone": _application},
     given=_check,
 )

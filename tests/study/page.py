@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dbdyno.study import excludes
 from dbdyno.study.tables import (
-    APPLICATION,
     DATA,
     DRIVER,
     FRONT,
@@ -27,7 +26,6 @@ from dbdyno.study.tables import (
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "study-format.md"
 SECTIONS = (
     STUDY,
-    APPLICATION,
     FRONT,
     WORKLOAD,
     PHASE,

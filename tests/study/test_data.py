@@ -87,8 +87,6 @@ def test_what_does_not_go_with_brought_data_is_told() -> None:
     assert "must hold the tables of tpcb" in hint
     [(_, message, _)] = mistakes(f"images = 2\n{STUDY}")
     assert message.startswith("`images` and `data.dump` exclude each other")
-    [(_, message, _)] = mistakes(STUDY.replace("[workload]", '[application]\nname = "keystone"\n[workload]'))
-    assert message.startswith("[data] and [application] exclude each other")
 
 
 def test_what_is_brought_can_be_taken_over_by_later_versions() -> None:

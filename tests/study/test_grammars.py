@@ -13,11 +13,11 @@ from dbdyno.study.catalogue import NOTHING
 from dbdyno.study.grammars import Grammar, duration, integer, list_of, percentage
 from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import Reference
-from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, STUDY, WORKLOAD
+from dbdyno.study.tables import DATA, FRONT, GOAL, RANGE, RESTARTS, SEARCH, SOAK, STUDY, WORKLOAD
 from dbdyno.study.values import Faults, ValueFault
 from tests.study.catalogue import CATALOGUE
 
-SECTIONS = (STUDY, APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD)
+SECTIONS = (STUDY, FRONT, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD)
 DEFAULTS = [
     (section, key) for section in SECTIONS for key in section.keys if section.default(key) is not None
 ]

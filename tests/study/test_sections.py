@@ -1,4 +1,4 @@
-"""Sections of a study ([soak], [application], [cluster], [driver]): what each says, and every mistake in one
+"""Sections of a study ([soak], [cluster], [driver], [front]): what each says, and every mistake in one
 with its line."""
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.errors import Mistake, StudyError
+from dbdyno.errors import StudyError
 from dbdyno.study import Study, parse_study, sections, workload_offers
-from dbdyno.study.nouns import Application, FrontProgram, Reference, RemoteDriver, StopSignal
+from dbdyno.study.front import FrontProgram, StopSignal
+from dbdyno.study.nouns import RemoteDriver
 from dbdyno.study.soak import SMOKE, Act, Disturbance, Soak
 from dbdyno.study.trials import CONTROL, SUSTAINED, phases_of, rung_of
 from tests.study.catalogue import CATALOGUE, WORKLOADS, that_may_only_read
@@ -177,74 +178,6 @@ def test_the_clients_that_a_study_names_hold(
 
 
 SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}
-
-
-def _check(wish: Application, engine: Reference) -> list[Mistake]:
-    own = [Mistake(0, "Dyno itself sets `database.connection`", "leave it out")]
-    return own if "database.connection" in wish.settings else []
-
-
-NAMES = replace(
-    CATALOGUE,
-    workloads=workload_offers(json.dumps([*WORKLOADS, SCRIPT])),
-    applications={"keystone": _check},
-)
-APPLICATION_STUDY = """\
-engine = "mariadb"
-[application]
-name = "keystone@30"
-[workload]
-name = "script"
-file = "users.toml"
-[factors]
-"config.a" = [1, 2]
-"""
-
-
-def read(text: str) -> Study:
-    return parse_study(text.encode(), NAMES)
-
-
-def test_an_application_is_read_with_its_settings_by_their_full_names() -> None:
-    more = 'workers = 2\nsettings.identity.password_hash_rounds = 4\nsettings."token.expiration" = 60\n'
-    study = read(APPLICATION_STUDY.replace("[workload]", f"{more}[workload]"))
-    assert study.application == Application(
-        name="keystone",
-        version="30",
-        workers=2,
-        settings={"identity.password_hash_rounds": 4, "token.expiration": 60},
-    )
-    path = read(APPLICATION_STUDY.replace("keystone@30", "keystone:/opt/keystone")).application
-    assert path is not None and (path.path, path.workers) == ("/opt/keystone", 4)
-
-
-def test_a_study_without_one_has_the_digest_that_it_had() -> None:
-    without = read(APPLICATION_STUDY.replace('[application]\nname = "keystone@30"\n', ""))
-    assert without.application is None
-    assert "application" not in without.model_dump()
-    assert without.meaning != read(APPLICATION_STUDY).meaning
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
-    [
-        ("keystone@30", "keyston", 3, "unknown application"),
-        ("keystone@30", "keystone:opt", 3, "is no path"),
-        ("[workload]", "workers = 0\n[workload]", 4, "`workers`"),
-        ("[workload]", "threads = 2\n[workload]", 4, "unknown key"),
-        ("[workload]", 'settings = { "database.connection" = "x" }\n[workload]', 2, "Dyno itself sets"),
-        ("[workload]", 'settings = { "a.b" = [1] }\n[workload]', 4, "a level cannot be a list"),
-        ('"script"\nfile = "users.toml"', '"tpcb"', 5, "takes requests, and no SQL"),
-        ("[factors]", "[soak]\nclients = [1]\n[factors]", 7, "[soak] and [application]"),
-        ("[factors]", "[restarts]\nkills = 1\n[factors]", 7, "[restarts] and [application]"),
-    ],
-)
-def test_a_mistake_in_an_application_is_told_with_its_line(old: str, new: str, line: int, told: str) -> None:
-    with pytest.raises(StudyError) as refused:
-        read(APPLICATION_STUDY.replace(old, new))
-    assert any(told in one.message and one.line == line for one in refused.value.mistakes), (
-        refused.value.mistakes
-    )
 
 
 FLEXASYNC = {"name": "flexasync", "options": [], "transactions": ["insert"]}
@@ -526,3 +459,96 @@ def test_a_mistake_in_a_front_is_told_with_its_line(old: str, new: str, line: in
     assert any(told in one.message and one.line == line for one in refused.value.mistakes), (
         refused.value.mistakes
     )
+
+
+APPLICATION_NAMES = replace(
+    FRONT_NAMES,
+    workloads=workload_offers(json.dumps([*WORKLOADS, SCRIPT])),
+    beside=lambda *_: [],
+)
+APPLICATION_STUDY = """\
+engine = "mariadb"
+[front.served]
+command = "${environment}/bin/served -c ${configuration}"
+packages = ["served[all]==1.0"]
+configuration = ["served.ini", "more/told.py"]
+setting = "[${section}]\\n${key} = ${value}"
+prepare = ["${environment}/bin/served migrate"]
+ready = "GET /health"
+workers = 2
+[workload]
+name = "script"
+file = "users.toml"
+[settings]
+"front.kind" = "served"
+"front.token.expiration" = 60
+[factors]
+"config.a" = [1, 2]
+"""
+
+
+def test_an_application_is_read_with_its_settings_by_their_full_names() -> None:
+    study = parse_study(APPLICATION_STUDY.encode(), APPLICATION_NAMES)
+    own = study.fronts["served"]
+    assert (own.ready, own.workers, own.packages) == ("GET /health", 2, ("served[all]==1.0",))
+    assert own.configuration == ("served.ini", "more/told.py") and own.in_sections
+    assert study.applications == study.front_kinds == ("served",)
+    assert study.application_levels == {"front.kind": "served", "front.token.expiration": 60}
+
+
+def test_a_front_of_sql_has_the_digest_that_it_had() -> None:
+    study = parse_study(FRONT_STUDY.encode(), FRONT_NAMES)
+    assert study.applications == () and study.application_levels == {}
+    assert study.fronts["mine"].model_dump().keys().isdisjoint({"ready", "prepare", "packages", "workers"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ('name = "script"\nfile = "users.toml"', 'name = "tpcb"', 11, "served takes requests, and no SQL"),
+        ('"front.kind" = "served"\n', "", 14, "is a setting of what stands in front, and nothing does"),
+        ("front.token.expiration", "front.expiration", 15, "has no section"),
+        ("workers = 2\n", "", 2, "nothing reads `front.token.expiration` back from served"),
+        ("workers = 2", "workers = 0", 9, "`workers`"),
+        ('ready = "GET /health"', 'ready = "/health"', 8, "`ready`: cannot be"),
+        ('ready = "GET /health"\n', "", 7, "`prepare` makes the tables of an application"),
+        ('["served[all]==1.0"]', '["served>=1"]', 4, "cannot be"),
+        ('packages = ["served[all]==1.0"]\n', "", 2, "stands for the packages of served, and it has none"),
+        ("more/told.py", "more/served.ini", 5, "two files are called served.ini"),
+        ("served migrate", "served 'migrate", 7, "is no command: No closing quotation"),
+        ("-c ${configuration}", "-c '${configuration}", 3, "is no command: No closing quotation"),
+        (
+            "[workload]",
+            '[data]\ndump = "a.sql"\n[workload]',
+            10,
+            "`data` brings tables, and served makes its own",
+        ),
+        (
+            "[workload]",
+            '[[phases]]\nname = "a"\n[workload]',
+            10,
+            "phases send SQL, and served takes requests",
+        ),
+        (
+            '"front.kind" = "served"\n"front.token.expiration" = 60\n[factors]',
+            '[factors]\n"front.kind" = ["none", "served"]',
+            15,
+            "served takes requests, and `front.kind` = none takes SQL",
+        ),
+        ("[factors]", "[soak]\nclients = [1]\n[factors]", 16, "[soak] and `front.kind`"),
+        ("[workload]", '[application]\nname = "keystone"\n[workload]', 10, "no application by its name"),
+    ],
+)
+def test_a_mistake_in_an_application_is_told_with_its_line(old: str, new: str, line: int, told: str) -> None:
+    assert old in APPLICATION_STUDY
+    with pytest.raises(StudyError) as refused:
+        parse_study(APPLICATION_STUDY.replace(old, new).encode(), APPLICATION_NAMES)
+    assert any(told in one.message and one.line == line for one in refused.value.mistakes), (
+        refused.value.mistakes
+    )
+
+
+def test_a_stored_study_with_an_application_of_a_name_is_read_without_it() -> None:
+    text = APPLICATION_STUDY.replace("[workload]", '[application]\nname = "keystone"\n[workload]')
+    stored = replace(APPLICATION_NAMES, beside=None)
+    assert parse_study(text.encode(), stored).workload.name == "script"

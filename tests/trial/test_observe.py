@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno.applications.product import Front, Spent
+from dbdyno.applications.front import Front, Spent
 from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.trial.observe import Observer, watch
@@ -240,10 +240,10 @@ def test_an_applications_cpu_has_names_of_its_own() -> None:
 
 
 def test_what_an_applications_workers_tell_is_a_total_like_others() -> None:
-    front = Front(cast(Any, None), tuple, lambda: Spent(3.0, 0.5, 0.2))
+    front = Front(cast(Any, None), spent=lambda: Spent(3.0, 0.5, 0.2))
     assert spent_by(front) == {
         "application_requests": 3.0,
         "application_busy_s": 0.5,
         "application_database_s": 0.2,
     }
-    assert spent_by(None) == {} == spent_by(Front(cast(Any, None), tuple, lambda: None))
+    assert spent_by(None) == {} == spent_by(Front(cast(Any, None)))

@@ -1,16 +1,30 @@
-"""The applications that Dyno knows, and the programs that pass SQL on, by the names that a study writes."""
+"""The programs that pass SQL on and that Dyno knows how to start, by the names that a study writes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass
 
-from dbdyno.applications.product import InstalledApplication, KnownFront, Product
-from dbdyno.obtain.installation import Installation
-from dbdyno.registry import LazyTable, registry
-from dbdyno.study.nouns import Application, FrontProgram, StopSignal
+from dbdyno.study.front import FrontProgram, StopSignal
 
-PRODUCTS: LazyTable[Product] = registry({"keystone": "dbdyno.applications.keystone:KEYSTONE"})
+WORKER_BYTES = 150 << 20
+"""About what a worker of an application takes of memory."""
+
+
+@dataclass(frozen=True)
+class KnownFront:
+    """A program that Dyno knows how to start. It passes on what servers of one of `protocols` are sent, and
+    reads back every setting or those that are `shown` alone, by the names that it shows them by. It tells its
+    version for the `version_option`."""
+
+    title: str
+    package: str
+    protocols: frozenset[str]
+    program: FrontProgram
+    text: str
+    shown: Mapping[str, str] | None = None
+    version_option: str = "--version"
+
 
 FRONTS: Mapping[str, KnownFront] = {
     "pgbouncer": KnownFront(
@@ -51,17 +65,3 @@ FRONTS: Mapping[str, KnownFront] = {
         version_option="-v",
     ),
 }
-
-
-def installed(wish: Application | None) -> InstalledApplication | None:
-    """The application that a study asks for; None where it asks for none. Raises EngineMissing with the
-    commands that install it. It is looked for once in a process."""
-    if wish is None:
-        return None
-    return InstalledApplication(PRODUCTS[wish.name], _located(wish.name, wish.version, wish.path), wish)
-
-
-# A run asks before its first trial and for its bench, and reading all packages takes a while.
-@cache
-def _located(name: str, version: str, path: str) -> Installation:
-    return PRODUCTS[name].locate(Application(name=name, version=version, path=path))

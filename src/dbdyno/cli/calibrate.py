@@ -128,9 +128,9 @@ def _require_server_alone(study: Study) -> None:
             f"the load comes from {study.driver.hosts_text}, and a calibration binds a driver of this host",
             "such a study needs no calibration: its driver shares no CPU with the server",
         )
-    if study.application is not None:
+    if study.applications:
         raise UserError(
-            f"{study.application.name} stands in front of the server, and a calibration is of servers alone",
+            f"{study.applications[0]} stands in front of the server, and a calibration is of servers alone",
             "calibrate without it: dyno calibrate --engine mariadb@11.8 --workload point_select",
         )
 

@@ -47,11 +47,10 @@ from dbdyno.prepare_run.estimate import (
 )
 from dbdyno.prepare_run.running import in_use_of, server_lines
 from dbdyno.prepare_run.stored_study import (
-    PlannedApplication,
+    PlannedFront,
     acts_lines,
-    application_lines,
     front_lines,
-    planned_application,
+    planned_fronts,
     published_lines,
 )
 from dbdyno.prepare_run.study_here import PlannedData, engine_of, planned_data, study_at, unchecked_text
@@ -96,7 +95,7 @@ class PlanDocument(Frozen):
     calibrated: Calibrated | None
     factors: tuple[Factor, ...] = absent(())
     search: Search | None = absent(None)
-    application: PlannedApplication | None = absent(None)
+    in_front: tuple[PlannedFront, ...] = absent(())
     data: tuple[PlannedData, ...] = absent(())
     checks: tuple[str, ...] = absent(())
     in_use: InUse | None = absent(None)
@@ -237,7 +236,7 @@ class _Whole:
 def _around_load(study: Study) -> dict[str, Any]:
     """What stands in front of the server, and the data that it begins with."""
     return {
-        "application": planned_application(study),
+        "in_front": planned_fronts(study),
         "data": planned_data(study),
         "in_use": in_use_of(study),
     }
@@ -341,8 +340,10 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
 def _print_foresight(console: Console, study: Study, foresight: Foresight, variants: list[str]) -> None:
     """What stands in front of the server. Then a line for each thing that is done to the host, and one
     for each reason why variants are blocked."""
-    around = (*application_lines(planned_application(study)), *load_host_lines(study))
-    for line in (*around, *map(Text, (*front_lines(study), *server_lines(study), *acts_lines(study)))):
+    for line in (
+        *load_host_lines(study),
+        *map(Text, (*front_lines(study), *server_lines(study), *acts_lines(study))),
+    ):
         console.print(line)
     if not foresight.host:
         console.print("nothing is done to this host beyond processes and folders of Dyno's own")

@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse.profile import Profile, profile_of
-from dbdyno.applications.registry import installed
 from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.stored_run import chosen, run_to_read
@@ -135,7 +134,6 @@ def _bench(study: Study, run: Run, allowed: Allowed) -> Iterator[Bench]:
             open_load=LoadProcess,
             cores=core_count(),
             allowed=allowed,
-            application=installed(study.application),
             engines=on_engines(study),
         )
 

@@ -192,9 +192,11 @@ def _answer(url: str, socket: Path | None, sql: str) -> str | None:
     if socket is not None and not socket.is_socket():
         return None
     try:
-        return str(query(url, sql)[0][0])
+        rows = query(url, sql)
     except DriverFailed:
         return None
+    # An application answers a request, of which nothing is taken.
+    return str(rows[0][0]) if rows and rows[0] else ""
 
 
 def _last_words(log: str, problems: Callable[[str], list[str]]) -> str:

@@ -26,6 +26,7 @@ from dbdyno.records.run import SoakRun
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Arrangement, Goal, Study
 from dbdyno.study.designs import size_of_study
+from dbdyno.study.front import FRONT_KIND
 from dbdyno.study.sections import soak_of
 from dbdyno.study.soak import Soak
 from dbdyno.study.trials import GUESTS_SHARE
@@ -92,12 +93,12 @@ def _wanted(
 
 def rung_by_rung(study: Study, soak: Soak) -> Study:
     """The study as a soak carries it out: a block for each rung, one trial after the other, and no other
-    trials. Raises UserError where it varies what the rungs give, or has an application that would not follow
-    the server when that is started again."""
-    if study.application is not None:
+    trials. Raises UserError where it varies what the rungs give, or has something in front of the server,
+    which would not follow that when it is started again."""
+    if study.front_kinds:
         raise UserError(
-            f"{study.application.name} stands in front of the server, and a soak asks the server alone",
-            "leave [application] out and take a workload of the server's",
+            f"{study.front_kinds[0]} stands in front of the server, and a soak asks the server alone",
+            f"leave `{FRONT_KIND}` out and take a workload of the server's",
         )
     if study.driver is not None:
         raise UserError(

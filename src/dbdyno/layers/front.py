@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from dbdyno.applications.front import FrontWish, SqlFront, program_here
+from dbdyno.applications.front import Front, FrontWish, program_here
 from dbdyno.applications.registry import FRONTS
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, DriverFailed, EngineMissing, Mistake
@@ -18,7 +18,7 @@ from dbdyno.layers.layer import LayerOfStudy, proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
-from dbdyno.study.nouns import FRONT_KIND, NO_FRONT
+from dbdyno.study.front import FRONT_KIND, NO_FRONT
 
 KIND = "kind"
 NOTHING_THERE = "nothing stands in front"
@@ -37,7 +37,7 @@ class InFront(Request):
         if known is None:
             return
         try:
-            program_here(self.wish.kind, known.program.command)
+            program_here(self.wish.kind, known.program)
         except EngineMissing as missing:
             raise Blocked(FRONT_KIND, missing.message, missing.hint) from None
 
@@ -73,7 +73,7 @@ class FrontLayer(LayerOfStudy):
         return (InFront(FrontWish(kind, settings)),)
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        front = running.front if isinstance(running.front, SqlFront) else None
+        front = running.front
         if front is None:
             reading = Reading(value=NO_FRONT, source="the load goes to the server's own socket")
             return [_without_front(name, level_text(level), reading) for name, level in levels.items()]
@@ -104,7 +104,7 @@ def _without_front(name: str, level: str, reading: Reading) -> Evidence:
     )
 
 
-def _of_kind(level: str, front: SqlFront) -> Evidence:
+def _of_kind(level: str, front: Front) -> Evidence:
     executable = psutil.Process(front.process.child.pid).exe()
     reading = Reading(
         value=front.process.title, source=f"/proc/PID/exe is {executable}, digest {front.digest}"
@@ -112,7 +112,7 @@ def _of_kind(level: str, front: SqlFront) -> Evidence:
     return proof(FRONT_KIND, level, reading, level == front.kind, f"{front.process.title} started")
 
 
-def _shown(front: SqlFront) -> Mapping[str, str]:
+def _shown(front: Front) -> Mapping[str, str]:
     try:
         return front.shown()
     except (DriverFailed, OSError) as error:
@@ -123,7 +123,7 @@ def _shown(front: SqlFront) -> Mapping[str, str]:
         ) from None
 
 
-def _of_setting(name: str, level: str, found: str | None, front: SqlFront) -> Evidence:
+def _of_setting(name: str, level: str, found: str | None, front: Front) -> Evidence:
     reading = Reading(
         value="no such setting" if found is None else found, source=f"{front.process.title} itself"
     )

@@ -23,8 +23,7 @@ from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.source.build import BuildSpecification
 
 if TYPE_CHECKING:
-    from dbdyno.applications.front import FrontWish
-    from dbdyno.applications.product import Front
+    from dbdyno.applications.front import Front, FrontWish
     from dbdyno.driver.job import Job
     from dbdyno.driver.load import LoadDriver
     from dbdyno.driver.remote.load import RemoteLoad

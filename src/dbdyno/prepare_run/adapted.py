@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
-from dbdyno.applications.registry import PRODUCTS
+from dbdyno.applications.registry import WORKER_BYTES
 from dbdyno.calibrate.kept import Calibration, calibrated_host, found_for
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
-from dbdyno.frozen import Level
+from dbdyno.frozen import Level, level_text
 from dbdyno.host.fingerprint import host_identity
 from dbdyno.host.room import available_memory_bytes, memory_limit
 from dbdyno.layers.knob import Scope
@@ -33,6 +33,7 @@ from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.words import numbers
 from dbdyno.study import SLICE_S, Arrangement, Interval, Study, excludes
 from dbdyno.study.designs import extremes_of, variants_of
+from dbdyno.study.front import FRONT_KIND, NO_FRONT
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.trials import Variant, phases_of
 
@@ -88,8 +89,9 @@ def room_bytes() -> int:
 
 def server_bytes(study: Study, levels: Mapping[str, Level]) -> int:
     """About what a server takes of memory with these levels, the application in front of it included."""
-    settings, wish = engine_of(study, levels).settings, study.application
-    front_bytes = wish.workers * PRODUCTS[wish.name].worker_bytes if wish else 0
+    settings = engine_of(study, levels).settings
+    front = study.fronts.get(level_text(levels.get(FRONT_KIND, NO_FRONT)))
+    front_bytes = (front.workers or 0) * WORKER_BYTES if front else 0
     return front_bytes + settings.memory_bytes(by_layer(levels).get("config", {}))
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno import __version__
-from dbdyno.applications.registry import installed
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
 from dbdyno.driver.load_process import LoadProcess
@@ -397,7 +396,6 @@ def bench_of(begun: Begun, journal: Journal, callgrind: Callgrind | None, allowe
         allowed=allowed,
         callgrind=callgrind if why_counted(begun.study) else None,
         counter=callgrind,
-        application=installed(begun.study.application),
         drop=hopeless if can_drop(begun.study) else nobody,
         engines=on_engines(begun.study),
     )

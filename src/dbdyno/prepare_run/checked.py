@@ -335,7 +335,7 @@ class _Checks:
             return
         for options in self.options:
             own_sql = review(self.study.workload.name, options, self.study.folder).own_sql
-            if own_sql and self.study.application is None:
+            if own_sql and not self.study.applications:
                 yield from self._statements(options, own_sql, startable)
             elif self.study.workload.name == "lua":
                 self.told.append(f"the statements of {options['file']} are known in a run only")

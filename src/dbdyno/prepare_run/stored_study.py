@@ -9,13 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from dbdyno.analyse.quantiles import blocks_least, claims, confidence_each
-from dbdyno.applications.registry import PRODUCTS, installed
 from dbdyno.engines import registry
 from dbdyno.errors import EngineMissing, StudyError, UserError
-from dbdyno.frozen import Configuration, Frozen, Level, level_text
+from dbdyno.frozen import Configuration, Frozen, absent, level_text
 from dbdyno.host.fingerprint import Installed
 from dbdyno.obtain.installation import Installation
 from dbdyno.prepare_run.building import with_counting
@@ -76,46 +73,34 @@ def _interval_for(study: Study, suited: Interval) -> Interval | None:
     return suited if study.blocks >= blocks_least(each, suited) else Interval.STUDENT
 
 
-class PlannedApplication(Frozen):
-    """What would take the load. `digest` identifies all packages that it runs on. Where it is not on this
-    machine, `version` is the one that was asked for, `digest` is empty, and `missing` says what to do."""
+class PlannedFront(Frozen):
+    """What would stand in front of the server: its name in the study, its title with its version, and how
+    many workers serve requests. `digest` identifies it with all packages that it runs on. Where it is not on
+    this machine, `missing` says what to do."""
 
     name: str
-    version: str
+    title: str = ""
     digest: str = ""
-    workers: int
-    settings: dict[str, Level]
-    missing: str = ""
+    workers: int | None = absent(None)
+    missing: str = absent("")
 
 
-def planned_application(study: Study) -> PlannedApplication | None:
-    """The application that a run of the study would start; None where the study has none."""
-    wish = study.application
-    if wish is None:
-        return None
-    planned = PlannedApplication(
-        name=PRODUCTS[wish.name].title, version=wish.version, workers=wish.workers, settings=wish.settings
-    )
+def planned_fronts(study: Study) -> tuple[PlannedFront, ...]:
+    """What variants of the study would have in front of their server; nothing for most."""
+    return tuple(_planned_front(kind, study) for kind in study.front_kinds)
+
+
+def _planned_front(kind: str, study: Study) -> PlannedFront:
+    # Here and below, because most loads go to their server.
+    from dbdyno.applications.front import front_program, program_here, title_of
+
+    program = front_program(kind, study.fronts)
+    planned = PlannedFront(name=kind, workers=program.workers)
     try:
-        found = installed(wish)
-    except EngineMissing as error:
-        return planned.but(missing=f"{error.message}; {error.hint}")
-    if found is None:
-        return None
-    facts = {"version": found.installation.version, "digest": found.installation.digest}
-    return planned.but(**facts)
-
-
-def application_lines(planned: PlannedApplication | None) -> list[Text]:
-    """What stands in front of the server, and why it would not be started; nothing where nothing does."""
-    if planned is None:
-        return []
-    version = f" {planned.version}" if planned.version else ""
-    packages = f" (packages {planned.digest})" if planned.digest else ""
-    told = f"application: {planned.name}{version}{packages}, {plural(planned.workers, 'worker')}"
-    settings = [f"  {name} = {level_text(level)}" for name, level in planned.settings.items()]
-    missing = [Text(planned.missing, style="yellow")] if planned.missing else []
-    return [Text("\n".join([told, *settings])), *missing]
+        found = program_here(kind, program)
+    except EngineMissing as missing:
+        return planned.but(missing=f"{missing.message}; {missing.hint}")
+    return planned.but(title=title_of(found), digest=found.digest)
 
 
 def study_of(run: Run) -> Study:
@@ -257,34 +242,30 @@ def _require_measured_engine(run: Run, kept: Installed, now: Installation) -> No
 
 def application_of(study: Study) -> str | None:
     """What stands in front of a study's server, with what identifies all that it runs on; None where nothing
-    does. A program that is not here blocks its own variants."""
-    found = installed(study.application)
-    if found is not None:
-        return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
-    named = []
-    for kind in study.front_kinds:
-        # Here and below, because most loads go to their server.
-        from dbdyno.applications.front import front_identity
+    does. A program that is not here blocks its own variants. Raises EngineMissing for an application, without
+    which there would be no trial."""
+    for kind in study.applications:
+        from dbdyno.applications.front import program_here
 
-        with suppress(EngineMissing):
-            named.append(front_identity(kind, study))
-    return "; ".join(named) or None
+        program_here(kind, study.fronts[kind])
+    found = [f"{one.title} ({one.digest})" for one in planned_fronts(study) if not one.missing]
+    return "; ".join(found) or None
 
 
 def front_lines(study: Study) -> Iterator[str]:
     """A line for each program that variants have in front of the server, with what follows for all."""
-    for kind in study.front_kinds:
-        from dbdyno.applications.front import front_identity, front_program
+    for planned in planned_fronts(study):
+        from dbdyno.applications.front import front_program
 
-        try:
-            told = f"in front: {front_identity(kind, study)}"
-        except EngineMissing as missing:
-            told = f"in front: {kind}, which is not here: {missing.hint}"
+        told = f"{planned.title} ({planned.digest})"
+        if planned.missing:
+            told = f"{planned.name}, which is not here: {planned.missing}"
+        workers = f", {plural(planned.workers, 'worker')}" if planned.workers else ""
         spoken = registry.engine(study.engine.engine).production
         way = spoken.pooled_statements if spoken else ""
-        shares = front_program(kind, study.fronts).shares
         follows = f"; its clients share sessions, so every variant has `statements={way}`"
-        yield told + (follows if shares else "")
+        shares = front_program(planned.name, study.fronts).shares
+        yield f"in front: {told}{workers}{follows if shares else ''}"
 
 
 def acts_lines(study: Study) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.applications.registry import FRONTS, PRODUCTS
+from dbdyno.applications.registry import FRONTS
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
@@ -34,7 +34,7 @@ from dbdyno.sql_logs import recording
 from dbdyno.study import Catalogue, Factor, Study, read_study, workload_offers
 from dbdyno.study.catalogue import BesideCheck, NamesFiles
 from dbdyno.study.designs import extremes_of, variants_of
-from dbdyno.study.nouns import PLATFORM_FACTOR, Application, GivenData, Promise, Reference
+from dbdyno.study.nouns import PLATFORM_FACTOR, GivenData, Promise, Reference
 from dbdyno.study.trials import Variant
 from dbdyno.trial.bench import OnEngine
 from dbdyno.trial.count import require_countable
@@ -164,7 +164,6 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         # What a stored run may give up was decided when it began.
         gives_up=_gives_up if ask_engines else None,
         losing=lambda reference: registry.engine(reference.engine).settings.LOSING,
-        applications=dict.fromkeys(PRODUCTS, _application_check),
         fronts=frozenset(FRONTS),
         given=_given if ask_engines else None,
         # A stored run keeps its own.
@@ -214,11 +213,6 @@ def _beside_check(allowed: Allowed) -> BesideCheck:
         return mistakes_beside(LAYERS[factor.layer], factor, beside, engine, installation, allowed)
 
     return check
-
-
-def _application_check(wish: Application, reference: Reference) -> list[Mistake]:
-    production = registry.engine(reference.engine).production
-    return PRODUCTS[wish.name].mistakes(wish, production.protocols if production else ())
 
 
 def _given(data: GivenData, folder: Path, reference: Reference, factors: tuple[Factor, ...]) -> list[Mistake]:

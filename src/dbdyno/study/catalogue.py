@@ -17,17 +17,13 @@ from pydantic import BaseModel, ConfigDict
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Configuration, Level, absent
 from dbdyno.study.files import NamedFile
-from dbdyno.study.nouns import Application, Factor, GivenData, Promise, Reference
+from dbdyno.study.nouns import Factor, GivenData, Promise, Reference
 
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]
 """What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""
 
 BesideCheck = Callable[[Factor, Mapping[str, Level], Reference], list[Mistake]]
 """The same for levels that stand beside the others of a variant."""
-
-
-ApplicationCheck = Callable[[Application, Reference], list[Mistake]]
-"""What is wrong with an application in front of an engine. Lines are filled in by the reader."""
 
 
 GivenCheck = Callable[[GivenData, Path, Reference, tuple[Factor, ...]], list[Mistake]]
@@ -121,12 +117,12 @@ class Catalogue:
     an engine. What is wrong with a setting alone is judged again `beside` the others of a variant, because
     settings depend on each other. `configure` reads an engine's own configuration file, and `gives_up` says
     what a level gives up. `losing` names the settings with which an engine loses commits in a power cut.
-    `applications` maps the name of each application to its check, `fronts` are the programs that can pass SQL
-    on, and `given` checks the data that a study brings. `files` says which files a study names; without it,
-    none are read. `recorded` reads what a recording says of itself, and raises UserError for a file that is
-    none. Those of `networked` can be loaded from another host, and in clusters of those of `each_writes` all
-    nodes take writes. Those of `ends_statements` end one for its time. Those of `sessions` take
-    others beside the load's. A `lone` study may have no factors, because its run is held against another.
+    `fronts` are the programs that can pass SQL on, and `given` checks the data that a study brings. `files`
+    says which files a study names; without it, none are read. `recorded` reads what a recording says of
+    itself, and raises UserError for a file that is none. Those of `networked` can be loaded from another
+    host, and in clusters of those of `each_writes` all nodes take writes. Those of `ends_statements` end one
+    for its time. Those of `sessions` take others beside the load's. A `lone` study may have no factors,
+    because its run is held against another.
     """
 
     engines: Set[str]
@@ -138,7 +134,6 @@ class Catalogue:
     configure: Configure | None = None
     gives_up: GivesUp | None = None
     losing: Callable[[Reference], Mapping[str, Level]] | None = None
-    applications: Mapping[str, ApplicationCheck] = field(default_factory=dict)
     fronts: Set[str] = frozenset()
     given: GivenCheck | None = None
     lone: bool = False

@@ -97,8 +97,11 @@ def _named(
     for schedule, path in _schedules(workload, factors, reader):
         yield NamedFile(FileKind.SCHEDULE, schedule.path), path
     for name in reader.table(("front",)):
-        if isinstance(path := reader.at(("front", name, "configuration")), str):
-            yield NamedFile(FileKind.FRONT, path), ("front", name, "configuration")
+        place: Place = ("front", name, "configuration")
+        given = reader.at(place)
+        for path in given if isinstance(given, list) else [given]:
+            if isinstance(path, str):
+                yield NamedFile(FileKind.FRONT, path), place
     for name, level in settings.items():
         yield from ((file, ("settings", name)) for file in files.of_level(name, level, reader.folder))
     for factor in factors:

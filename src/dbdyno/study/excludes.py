@@ -39,16 +39,12 @@ RUNNING, HOST_LEVELS, BUILDS = "a server that runs already", "levels of this hos
 TIMES_NOTHING = "a study of platforms times nothing, because the speed of an emulator says nothing"
 ONE_PROCESS = "its clients are of one load process, and cannot be dealt out over nodes"
 ONE_LAYOUT = "the data have one layout, which all blocks share"
-OWN_TABLES = "an application makes its own tables"
 LEDGER_HERE = "what clients were told is kept on the server's host, so that it outlives the server"
 OTHER_DESIGN = "leave it out; a study of another design can have it"
 STATEMENTS = "workload.name = statements"
 SEARCH, REPLAY, DURABLE = "design = search", "workload.name = replay", "goal.guards = durable"
 
 EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
-    ("[driver]", "[application]"): ExclusionReason(
-        "an application stands on the server's host and takes the load there"
-    ),
     ("[driver]", "[restarts]"): ExclusionReason(LEDGER_HERE),
     ("[driver]", "[soak]"): ExclusionReason(
         "the clients that misbehave in a soak are processes of this host"
@@ -61,10 +57,9 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     (NODES, "[driver]"): ExclusionReason(
         "the nodes are on a network of their own, which no other host is on"
     ),
-    (NODES, "[application]"): ExclusionReason("an application stands in front of one server"),
     **_each(
         "front.kind",
-        ("[application]", "[driver]", "[restarts]", "[soak]", NODES, STATEMENTS, MACHINE, PLATFORM, DURABLE),
+        ("[driver]", "[restarts]", "[soak]", NODES, STATEMENTS, MACHINE, PLATFORM, DURABLE),
         "it passes the load of this host on to one server",
         "leave it out, or ask it in a study of its own",
     ),
@@ -72,12 +67,6 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         ONE_PROCESS, 'write "cluster.load" = "one"'
     ),
     (REPLAY, "cluster.load = all"): ExclusionReason(ONE_PROCESS, 'write "cluster.load" = "one"'),
-    ("[application]", "[restarts]"): ExclusionReason(
-        "what the server was told is known to the application alone"
-    ),
-    ("[application]", "[soak]"): ExclusionReason("the clients that misbehave in a soak speak to a server"),
-    ("[application]", "[data]"): ExclusionReason(OWN_TABLES),
-    ("[application]", "data = upgraded"): ExclusionReason(OWN_TABLES),
     ("data.dump", "images"): ExclusionReason(ONE_LAYOUT, "leave it out"),
     ("data.folder", "images"): ExclusionReason(ONE_LAYOUT, "leave it out"),
     ("data.dump", "data.folder"): ExclusionReason("each of the two is all of the data"),
@@ -133,7 +122,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     **_each(
         "[[phases]]",
         (
-            *("goal.promise", "[soak]", "[driver]", "[application]", SEARCH, REPLAY, STATEMENTS, "slice"),
+            *("goal.promise", "[soak]", "[driver]", SEARCH, REPLAY, STATEMENTS, "slice"),
             *(f"workload.{key}" for key in ("ramp", "warmup", "schedule")),
             *(PLATFORM, MACHINE, "cluster.load = all", "[[meanwhile]]"),
         ),
@@ -189,7 +178,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     ),
     **_each(
         STATEMENTS,
-        ("[application]", "[soak]", "[restarts]", "slice"),
+        ("[soak]", "[restarts]", "slice"),
         "each statement is sent by itself",
         "leave it out, or take another workload",
     ),
@@ -214,7 +203,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
     ),
     **_each(
         PLATFORM,
-        ("[application]", "[driver]", "[data]"),
+        ("[driver]", "[data]"),
         "programs of other machines are asked for their own answers alone",
         "leave it out",
     ),
@@ -240,7 +229,6 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         (RUNNING, other): ExclusionReason(why, "leave it out, or name an installation as the engine")
         for other, why in {
             "[[meanwhile]]": "what it changes would stay",
-            "[application]": "an application in front of it would be the server's own",
             "front.kind": "what stands in front of it is not Dyno's",
             "[driver]": "a load comes from this host",
             "[data]": "its data are not put in place",

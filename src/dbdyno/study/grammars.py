@@ -19,6 +19,7 @@ from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option
 from dbdyno.study.designs import CONTROL
+from dbdyno.study.front import REQUEST, REQUIREMENT
 from dbdyno.study.nouns import (
     ANSWERS,
     BASELINE,
@@ -39,8 +40,6 @@ TEXTS: Schema = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 LEVEL: Schema = {"type": ["string", "number", "boolean"]}
 LEVELS: Schema = {"type": "array", "items": LEVEL, "minItems": 2, "uniqueItems": True}
 ONE_OR_MORE: Schema = {"anyOf": [LEVEL, {"type": "array", "items": LEVEL, "minItems": 1}]}
-
-BY_ANY_NAME: Schema = {"type": "object", "additionalProperties": {"anyOf": [LEVEL, {"type": "object"}]}}
 
 
 def pattern(text: str) -> Schema:
@@ -103,10 +102,6 @@ TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.N
 
 def engines(catalogue: Catalogue) -> list[str]:
     return sorted(catalogue.engines)
-
-
-def applications(catalogue: Catalogue) -> list[str]:
-    return sorted(catalogue.applications)
 
 
 def workloads(catalogue: Catalogue) -> list[str]:
@@ -197,6 +192,9 @@ TRUTH = _plain(values.boolean, {"type": "boolean"})
 ONE_TEXT = _plain(values.text, TEXT)
 SEVERAL_TEXTS = _plain(values.texts, TEXTS, list)
 """A text, or several in a list."""
+LINES = _plain(values.text_of_lines, TEXT)
+"""A text of one line or more."""
+COMMAND = _plain(values.command_line, TEXT)
 WORD = _plain(values.word, pattern(values.WORD))
 ONE_LEVEL = _plain(values.level, LEVEL)
 RATE = _plain(
@@ -336,6 +334,24 @@ HOSTS = _plain(
     _hosts_written,
 )
 ADDRESS = _plain(_address, TEXT)
+
+
+def _package(value: Any) -> str:
+    asked = values.text(value)
+    if not REQUIREMENT.fullmatch(asked):
+        raise ValueFault(f"cannot be {shown(asked)}", 'write "NAME" or "NAME==VERSION"')
+    return asked
+
+
+def _request(value: Any) -> str:
+    asked = values.text(value)
+    if not REQUEST.fullmatch(asked):
+        raise ValueFault(f"cannot be {shown(asked)}", 'write a method and a path: "GET /health"')
+    return asked
+
+
+PACKAGE = _plain(_package, pattern(f"^{REQUIREMENT.pattern}$"))
+REQUEST_LINE = _plain(_request, pattern(f"^{REQUEST.pattern}$"))
 
 
 WORKLOAD_NAME = Grammar(

@@ -27,6 +27,7 @@ from dbdyno.frozen import (
     listed,
 )
 from dbdyno.study.files import StudyFile
+from dbdyno.study.front import FRONT_KIND, NO_FRONT, FrontProgram
 from dbdyno.study.phases import LoadPhase
 from dbdyno.study.published import PublishedFigure
 from dbdyno.study.soak import Meanwhile, Soak
@@ -331,48 +332,6 @@ class Goal(Frozen):
         return candidates * (1 + sum(guard.bound is not None for guard in self.guards))
 
 
-class Application(Frozen):
-    """What stands in front of the server and takes the load: its name, the version or the folder that is
-    wanted, how many processes serve requests, and its own settings by name."""
-
-    name: str
-    version: str = ""
-    path: str = ""
-    workers: int = 4
-    settings: dict[str, Level] = Field(default_factory=dict)
-
-
-FRONT_KIND, NO_FRONT = "front.kind", "none"
-"""The factor that puts a program in front of the server, and its level without one."""
-
-
-class StopSignal(StrEnum):
-    """What asks a program for a clean end."""
-
-    TERM = "SIGTERM"
-    INT = "SIGINT"
-
-
-class FrontProgram(Frozen):
-    """A program between driver and server that passes SQL on, such as a pooler. In `command`, in `socket` and
-    in the file `configuration`, `${runtime}` stands for a folder of its own, `${configuration}` for the path
-    of that file as it was filled in, `${server}` and `${folder}` for the server's socket and its folder,
-    `${port}` for a free port of loopback, `${database}` and `${user}` for what the load uses, and
-    `${settings}` for a line in the form `setting` for each of its levels. It listens on the `socket`, else on
-    that port. What it runs with it says in answer to `show`, which goes to `show_at`: a database of its own,
-    or the path of a socket. Where it `shares` the server's sessions, nothing may outlive a transaction. The
-    signal `stop` asks it for a clean end."""
-
-    command: str
-    configuration: str = ""
-    socket: str = ""
-    setting: str = "${name} = ${value}"
-    show: str = ""
-    show_at: str = ""
-    shares: bool = False
-    stop: StopSignal = StopSignal.TERM
-
-
 class RemoteDriver(Frozen):
     """The hosts that share the load, by names that `ssh` knows, and the address of this host at which they
     reach the server. The way is encrypted (`tls`), or the user states that the network is private."""
@@ -479,18 +438,17 @@ class Study(Frozen):
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
     was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
     where they are not known. Engines are restarted beside the blocks as `restarts` says; `meanwhile` are acts
-    beside the load of each trial. An `application` takes the load in the place of the server beneath;
-    `fronts` are the user's own, by name, that a level puts there. `data` take the place of those that the
-    workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine takes
-    over a copy of them. Where there are `phases`, they are the load. It comes from this host, or from that of
-    the `driver`. Where the engine is a URL, `server` says how that server is treated. An hour of its host
-    costs `price_per_hour`, in whatever money. `published` are others' figures of its variants."""
+    beside the load of each trial. `fronts` are the user's own programs by name, which a level puts in front
+    of the server. `data` take the place of those that the workload makes. With `upgraded` the baseline's
+    engine alone has data made, and every other engine takes over a copy of them. Where there are `phases`,
+    they are the load. It comes from this host, or from that of the `driver`. Where the engine is a URL,
+    `server` says how that server is treated. An hour of its host costs `price_per_hour`, in whatever money.
+    `published` are others' figures of its variants."""
 
     title: str
     engine: Reference
     configuration: Configuration | None = absent(None)
     server: ServerInUse | None = absent(None)
-    application: Application | None = absent(None)
     fronts: dict[str, FrontProgram] = absent({})
     driver: RemoteDriver | None = absent(None)
     data: GivenData | None = absent(None)
@@ -593,6 +551,17 @@ class Study(Frozen):
         varied = [level for factor in self.factors if factor.name == FRONT_KIND for level in factor.levels]
         named = (self.settings.get(FRONT_KIND, NO_FRONT), *varied)
         return tuple(kind for kind in dict.fromkeys(map(level_text, named)) if kind != NO_FRONT)
+
+    @property
+    def applications(self) -> tuple[str, ...]:
+        """Those of them that take requests in the place of SQL."""
+        return tuple(kind for kind in self.front_kinds if kind in self.fronts and self.fronts[kind].ready)
+
+    @property
+    def application_levels(self) -> dict[str, Level]:
+        """What puts the baseline's application in front of a server; none where the load is SQL."""
+        given = {**self.settings, **self.baseline} if self.applications else {}
+        return {name: level for name, level in given.items() if name.startswith("front.")}
 
     def engine_of(self, levels: Mapping[str, Level]) -> Reference:
         """The engine that a variant with these levels runs on."""

@@ -36,7 +36,6 @@ from dbdyno.study.published import PublishedFigure
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import SectionReader
 from dbdyno.study.sections import (
-    read_application,
     read_data,
     read_driver,
     read_engines,
@@ -49,6 +48,7 @@ from dbdyno.study.sections import (
     read_statements,
     read_upgraded,
     require_machine,
+    require_no_application,
 )
 from dbdyno.study.tables import (
     ACTS,
@@ -121,6 +121,7 @@ class _Reader(SectionReader):
             self.note((), "the study is empty", "it needs an engine, a [workload] and [factors]")
             return None
         self.passwords()
+        require_no_application(self)
         head = self.head(Path(path).stem)
         for place, both in excludes.clashes(self.document.values):
             self.note(place, both.message, both.hint)
@@ -138,7 +139,7 @@ class _Reader(SectionReader):
         search, restarts = read_search(self, head["design"], factors), self.restarts(goal)
         require_nodes(self, restarts, workload, factors, settings)
         require_machine(self, restarts, factors, settings)
-        application, fronts = read_application(self, workload), read_fronts(self, factors, settings)
+        fronts = read_fronts(self, workload, factors, settings)
         server, upgraded = read_server(self, factors, settings), read_upgraded(self, factors)
         driver, data = read_driver(self, workload, factors), read_data(self, self.folder, workload, factors)
         meanwhile = read_meanwhile(self, workload, factors, settings, goal)
@@ -155,7 +156,6 @@ class _Reader(SectionReader):
             workload=_with_baseline(workload, factors),
             configuration=configuration,
             server=server,
-            application=application,
             fronts=fronts,
             driver=driver,
             data=data,

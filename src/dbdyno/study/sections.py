@@ -1,14 +1,13 @@
 """What sections of a study, and factors of a kind, must say beside their keys: one stretch for each. Last,
 the rungs of [soak].
 
-[application] comes first, then [front], [driver], [server] and [data], the engines, clusters, machines that
+[front] comes first, then [driver], [server] and [data], the engines, clusters, machines that
 are reset, platforms, and replays. `excludes.py` says what does not go together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -16,19 +15,15 @@ from typing import Any, cast
 from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
-from dbdyno.study import values
 from dbdyno.study.catalogue import NOTHING, WorkloadOffer
 from dbdyno.study.document import Place, parse_document
+from dbdyno.study.front import FRONT_KIND, NO_FRONT, OF_PACKAGES, FrontProgram
 from dbdyno.study.nouns import (
-    FRONT_KIND,
     KEEPS_LEDGER,
     MACHINE_FACTOR,
-    NO_FRONT,
     PLATFORM_FACTOR,
     STATEMENTS,
-    Application,
     Factor,
-    FrontProgram,
     GivenData,
     Reference,
     RemoteDriver,
@@ -40,80 +35,91 @@ from dbdyno.study.nouns import (
 from dbdyno.study.phases import LoadPhase
 from dbdyno.study.section import SectionReader
 from dbdyno.study.soak import OF_POWER, SMOKE, Act, Soak
-from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, FRONT, PHASE, SERVER, SOAK, UPGRADED
+from dbdyno.study.tables import DATA, DRIVER, ENGINE, FRONT, PHASE, SERVER, SOAK, UPGRADED
 from dbdyno.study.values import ValueFault, nearest, shown
 
+PHASES_AT, SCRIPT = "phases", "script"
 OF_REQUESTS = "script"
 """The workload whose file can hold requests."""
-APPLICATION_AT: Place = ("application",)
+DATA_AT: Place = ("data",)
+MOVED = (
+    'describe it by [front.NAME], and write "front.kind" = "NAME" under [settings]: studies/application.toml'
+    " has the sections of Keystone"
+)
 
 
-def read_application(reader: SectionReader, workload: Workload | None) -> Application | None:
-    """The application that a study puts in front of its server; None where it has none."""
-    if reader.at(APPLICATION_AT) is None:
-        return None
-    given = reader.section(APPLICATION)
-    found = reader.value(APPLICATION.key("name"), (*APPLICATION_AT, "name"))
-    if workload is not None and workload.name != OF_REQUESTS:
-        hint = f'write name = "{OF_REQUESTS}", and give a file with requests'
-        reader.note(("workload", "name"), "an application takes requests, and no SQL", hint)
-    application = Application(
-        name=found.engine if found else "",
-        version=found.version if found else "",
-        path=found.path if found else "",
-        settings=_settings_of_application(reader),
-        **given,
-    )
-    if found is None or reader.engine is None:
-        return None
-    wrong = map(partial(reader.catalogue.applications[found.engine], application), reader.engines)
-    for mistake in dict.fromkeys(chain.from_iterable(wrong)):
-        reader.note(APPLICATION_AT, mistake.message, mistake.hint)
-    return application
-
-
-def _settings_of_application(reader: SectionReader) -> dict[str, Level]:
-    """The application's own settings, by their full names."""
-    settings: dict[str, Level] = {}
-    for name, value, path in reader.flat((*APPLICATION_AT, "settings")):
-        try:
-            settings[name] = values.level(value)
-        except values.ValueFault as fault:
-            reader.note(path, f"`{name}`: {fault.message}", fault.hint)
-    return settings
+def require_no_application(reader: SectionReader) -> None:
+    """Takes out the section of applications. A stored study may have it, because it is read for its records
+    alone."""
+    if reader.at(("application",)) is not None:
+        if reader.catalogue.beside is not None:
+            reader.note(("application",), "Dyno knows no application by its name", MOVED)
+        del reader.document.values["application"]
 
 
 def read_fronts(
-    reader: SectionReader, factors: Sequence[Factor], settings: Mapping[str, Level]
+    reader: SectionReader,
+    workload: Workload | None,
+    factors: Sequence[Factor],
+    settings: Mapping[str, Level],
 ) -> dict[str, FrontProgram]:
     """The programs of the user's that levels can put in front of the server, by name."""
     fronts = dict(filter(None, (_own_front(reader, name) for name in reader.table(("front",)))))
     given: dict[str, Sequence[Level]] = {name: (level,) for name, level in settings.items()}
     given |= {factor.name: factor.levels for factor in factors}
-    _require_fronts(reader, fronts, given)
+    kinds = list(map(level_text, given.get(FRONT_KIND, ())))
+    _require_known(reader, kinds)
+    own = sorted(name for name in given if name.startswith("front.") and name != FRONT_KIND)
+    _require_settings(reader, {kind: fronts[kind] for kind in kinds if kind in fronts}, own)
+    for name in own if not kinds and not _place_in(reader, FRONT_KIND) else ():
+        told = f"`{name}` is a setting of what stands in front, and nothing does"
+        hint = f'"{FRONT_KIND}" = ["none", "pgbouncer"] puts something there'
+        reader.note(_place_in(reader, name), told, hint)
+    requests = [kind for kind in kinds if kind in fronts and fronts[kind].ready]
+    if requests:
+        _require_requests(reader, workload, requests[0], [kind for kind in kinds if kind not in requests])
     return fronts
 
 
-def _require_fronts(
-    reader: SectionReader, fronts: Mapping[str, FrontProgram], given: Mapping[str, Sequence[Level]]
-) -> None:
-    """Notes levels of `front.` that name nothing, and settings that nobody takes or reads back."""
-    own = sorted(name for name in given if name.startswith("front.") and name != FRONT_KIND)
-    kinds = list(map(level_text, given.get(FRONT_KIND, ())))
+def _require_known(reader: SectionReader, kinds: Sequence[str]) -> None:
     known = [NO_FRONT, *sorted({*reader.catalogue.fronts, *reader.table(("front",))})]
     for kind in (kind for kind in kinds if kind not in known):
         told = f"nothing called {shown(kind)} can stand in front of a server"
-        reader.note(
-            _place_in(reader, FRONT_KIND), told, f"{nearest(kind, known)}; or describe it: [front.{kind}]"
-        )
-    for name in own if not kinds and not _place_in(reader, FRONT_KIND) else ():
-        hint = f'"{FRONT_KIND}" = ["none", "pgbouncer"] puts something there'
-        reader.note(
-            _place_in(reader, name), f"`{name}` is a setting of what stands in front, and nothing does", hint
-        )
-    for kind in (kind for kind in kinds if own and kind in fronts and not fronts[kind].show):
-        told = f"nothing reads `{own[0]}` back from {kind}"
-        reader.note(("front", kind), told, 'say what it is asked for its settings: show = "SHOW CONFIG"')
+        hint = f"{nearest(kind, known)}; or describe it: [front.{kind}]"
+        reader.note(_place_in(reader, FRONT_KIND), told, hint)
+
+
+def _require_settings(
+    reader: SectionReader, fronts: Mapping[str, FrontProgram], names: Sequence[str]
+) -> None:
+    """Notes settings that their program does not read back, or whose section nobody knows."""
+    for kind, program in fronts.items() if names else ():
+        if not program.show and not program.workers:
+            hint = (
+                'say what it is asked for its settings: show = "SHOW CONFIG"; or how many workers tell them'
+            )
+            reader.note(("front", kind), f"nothing reads `{names[0]}` back from {kind}", hint)
+        for name in (name for name in names if program.in_sections and name.count(".") < 2):
+            told = f"`{name}` has no section, and the file of {kind} has its settings in sections"
+            reader.note(_place_in(reader, name), told, f'write "front.SECTION.{name.partition(".")[2]}"')
+
+
+def _require_requests(
+    reader: SectionReader, workload: Workload | None, kind: str, others: Sequence[str]
+) -> None:
+    """Notes what cannot stand beside an application, which takes requests and makes its own tables."""
+    if workload is not None and workload.name != OF_REQUESTS:
+        hint = f'write name = "{OF_REQUESTS}", and give a file with requests'
+        reader.note(("workload", "name"), f"{kind} takes requests, and no SQL", hint)
+    if others:
+        told = f"{kind} takes requests, and `{FRONT_KIND}` = {others[0]} takes SQL: no load suits both"
+        reader.note(_place_in(reader, FRONT_KIND), told, "name applications alone, or none of them")
+    for place, told, hint in (
+        (DATA_AT, f"`data` brings tables, and {kind} makes its own", "leave [data] out"),
+        ((PHASES_AT,), f"phases send SQL, and {kind} takes requests", "leave [[phases]] out"),
+    ):
+        if reader.at(place) is not None:
+            reader.note(place, told, hint)
 
 
 def _place_in(reader: SectionReader, factor: str) -> Place:
@@ -129,10 +135,20 @@ def _own_front(reader: SectionReader, name: str) -> tuple[str, FrontProgram] | N
         reader.note(place, f"{shown(name)} is a front that Dyno knows", "take another name for your own")
         return None
     given = reader.section(FRONT, place)
-    return (name, FrontProgram(**given)) if "command" in given else None
-
-
-PHASES_AT, SCRIPT = "phases", "script"
+    if "command" not in given:
+        return None
+    program = FrontProgram(**given)
+    if program.prepare and not program.ready:
+        told = f"`prepare` makes the tables of an application, and {name} has no `ready`"
+        reader.note((*place, "prepare"), told, 'write the request that it answers: ready = "GET /health"')
+    commands = (program.command, *program.prepare)
+    if not program.packages and any(OF_PACKAGES in command for command in commands):
+        told = f"{OF_PACKAGES} stands for the packages of {name}, and it has none"
+        reader.note(place, told, 'name them: packages = ["gunicorn==23.0.0"]; or write the path')
+    files = [Path(file).name for file in program.configuration]
+    for file in sorted({file for file in files if files.count(file) > 1}):
+        reader.note((*place, "configuration"), f"two files are called {file}", "give each its own name")
+    return name, program
 
 
 def read_phases(reader: SectionReader, workload: Workload | None) -> tuple[LoadPhase, ...]:
@@ -268,7 +284,6 @@ def _require_kept_promises(
             reader.note(place, told, f'leave it out, or write allow = ["{promise}"] under [server]')
 
 
-DATA_AT: Place = ("data",)
 WITH_SETUP = "script"
 """The workload whose own statements can follow a dump, because they can be written for it."""
 

@@ -14,8 +14,8 @@ from dbdyno.driver.job import Arrivals, Isolation
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.study import excludes, grammars, pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
+from dbdyno.study.front import FrontProgram, StopSignal
 from dbdyno.study.grammars import (
-    BY_ANY_NAME,
     LEVEL,
     LEVELS,
     ONE_OR_MORE,
@@ -34,10 +34,8 @@ from dbdyno.study.nouns import (
     BASELINE,
     SLICE_S,
     Adjustment,
-    Application,
     Arrangement,
     Design,
-    FrontProgram,
     GivenData,
     Goal,
     Interval,
@@ -46,7 +44,6 @@ from dbdyno.study.nouns import (
     Restarts,
     Search,
     ServerInUse,
-    StopSignal,
     Study,
     Workload,
 )
@@ -64,7 +61,6 @@ RATES_LEAST, RATES_MOST = 4, 40
 CUTS_OF_GUARD = 20
 """Power cuts of each variant where the guard `durable` alone asks for them."""
 ENGINE_FORMS = 'write "mariadb@11.8", "mariadb:/usr/sbin/mariadbd" or "mariadb://USER@HOST/DATABASE"'
-APPLICATION_FORMS = 'write "keystone@30.0.0", or "keystone:/PATH" with the folder that it is installed in'
 RANGE_FORMS = 'write { from = "64M", to = "8G", scale = "log" } or { levels = [BASELINE, OTHER] }'
 CLIENTS = integer(1, CLIENTS_MAX)
 
@@ -94,37 +90,32 @@ ENGINE = StudySection(
     ),
     rules={"required": ["name"]},
 )  # fmt: skip
-APPLICATION = StudySection(
-    "application",
-    (
-        Key("name", grammars.reference(grammars.applications, "application", APPLICATION_FORMS),
-            "NAME, NAME@VERSION or NAME:/PATH/OF/ITS/ENVIRONMENT.", 'For example `"keystone@30"`.',
-            missing=_name_one(grammars.applications)),
-        Key("workers", integer(1, WORKERS_MAX), "Processes that serve requests.", field="workers"),
-        Key("settings", structured(lambda _: BY_ANY_NAME), "Its own settings, by their full names."),
-    ),
-    "What stands in front of the server and takes the load.",
-    Application,
-    {"required": ["name"]},
-)  # fmt: skip
 FRONT = StudySection(
     "front",
     (
-        Key("command", grammars.ONE_TEXT, "The program with its arguments; no shell reads it.",
+        Key("command", grammars.COMMAND, "The program with its arguments; no shell reads it.",
             field="command",
             missing=lambda _: 'write command = "/opt/odyssey/odyssey ${configuration}"'),
-        Key("configuration", grammars.ONE_TEXT, "Its file, from the study's folder, with `${...}` in it.",
-            field="configuration"),
+        Key("configuration", grammars.SEVERAL_TEXTS,
+            "Its file, or several, from the study's folder, with `${...}` in them.", field="configuration"),
         Key("socket", grammars.ONE_TEXT, "Where it listens. Without it, on `${port}` of 127.0.0.1.",
             field="socket"),
-        Key("setting", grammars.ONE_TEXT, "How its file has a setting.", field="setting"),
+        Key("setting", grammars.LINES, "How its file has a setting.", field="setting"),
         Key("show", grammars.ONE_TEXT, "What it is asked for the settings that it runs with.",
-            "Its own levels need it.", "show"),
+            "Its own levels need it, or `workers`.", "show"),
         Key("show_at", grammars.ONE_TEXT, "Where: a database of its own, or the path of a socket.",
             field="show_at"),
         Key("shares", grammars.TRUTH, "Whether clients share the server's sessions.",
             "All variants then send statements so that nothing stays behind.", "shares"),
         Key("stop", one_of(StopSignal), "The signal that asks it for a clean end.", field="stop"),
+        Key("ready", grammars.REQUEST_LINE, "The request that it answers once it is up.",
+            "With it, the load is requests, and not SQL.", "ready"),
+        Key("prepare", list_of(grammars.COMMAND), "Commands that make its tables in an empty database.",
+            field="prepare"),
+        Key("packages", list_of(grammars.PACKAGE),
+            "What a virtual environment of Python, `${environment}`, must hold.", field="packages"),
+        Key("workers", integer(1, WORKERS_MAX),
+            "Processes that serve requests. Each tells what it runs with.", field="workers"),
     ),
     'A program of your own in front of the server: `[front.NAME]`, and NAME is a level of `front.kind`.',
     FrontProgram,
@@ -558,7 +549,6 @@ STUDY = StudySection(
             "loads take, and all images 8 GiB.",
             "images", otherwise="six where that costs little beside the run, else two, else one"),
         Key("server", structured(SERVER.schema)),
-        Key("application", structured(APPLICATION.schema)),
         Key("front", structured(_of_fronts)),
         Key("driver", structured(DRIVER.schema)),
         Key("data", structured(_data)),

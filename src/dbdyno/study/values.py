@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -134,6 +135,20 @@ def word(value: Any) -> str:
     if not re.fullmatch(WORD, name):
         raise ValueFault(f"cannot be {shown(name)}", "write letters, digits and _")
     return name
+
+
+def text_of_lines(value: Any) -> str:
+    """A text of one line or more."""
+    return value if isinstance(value, str) and text(value.replace("\n", " ")) else text(value)
+
+
+def command_line(value: Any) -> str:
+    """A program with its arguments, as a shell would split them."""
+    try:
+        shlex.split(text_of_lines(value))
+    except ValueError as wrong:
+        raise ValueFault(f"is no command: {wrong}", "close the quotation marks in it") from None
+    return str(value)
 
 
 def texts(value: Any) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from dbdyno.study.trials import Trial
 from dbdyno.trial.running.switch import OF_RUNNING
 
 if TYPE_CHECKING:
-    from dbdyno.applications.product import InstalledApplication
+    from dbdyno.applications.front import FrontPlan
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Engine
     from dbdyno.host.cache import Tell
@@ -62,6 +62,26 @@ def digest_as_begun(file: Path, run: Run) -> str:
     if run.files is not None and digest not in {one.digest for one in run.files}:
         raise UserError(f"{file} was changed after the run began", "put it back, or begin a new run")
     return digest
+
+
+def front_of(setup: Setup, bench: Bench) -> FrontPlan | None:
+    """What a setup's levels put in front of its server; None where they put nothing there. Raises UserError
+    for a file that is not as it was when the run began."""
+    if setup.front is None:
+        return None
+    # Here, because most loads go to their server.
+    from dbdyno.applications.front import ONLY_FILE, FrontPlan, front_program
+    from dbdyno.applications.registry import FRONTS
+
+    program = front_program(setup.front.kind, bench.study.fronts)
+    known = FRONTS.get(setup.front.kind)
+    texts = {ONLY_FILE: known.text if known else ""}
+    files = [bench.study.folder / name for name in program.configuration]
+    for file in files:
+        digest_as_begun(file, bench.run)
+    if files:
+        texts = {file.name: file.read_text(encoding="utf-8") for file in files}
+    return FrontPlan(setup.front, program, texts)
 
 
 def job_of(workload: Workload, trial: Trial, bench: Bench) -> Job:
@@ -179,8 +199,8 @@ class Bench:
     by trials; `verified` are the sources whose clones were compared with them. With `callgrind` what servers
     execute is counted, and no speed is measured; `counter` is for those trials alone that are counted beside
     the timed ones. `instrumented` takes the installation's place in a trial that trains it, and so does a
-    `built` one that the correctness gate asks. An `application` takes the load in front of the server. `drop`
-    says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
+    `built` one that the correctness gate asks. `drop` says which trials of a search's block need no further
+    slice. What takes long before a trial is `tell`-ed.
     Where engines are a factor, `engines` has what each level leads to, by its text. A `switch` moves the
     settings of a server that runs already. `leased` is the host of a fleet; None without one. Where it
     `lengthens`, slices are made longer that the first warm-ups of its run show to be too short. Of variants
@@ -202,7 +222,6 @@ class Bench:
     counter: Callgrind | None = None
     instrumented: Instrumented | None = None
     built: Built | None = None
-    application: InstalledApplication | None = None
     drop: Drop = nobody
     tell: Tell = silently
     engines: Mapping[str, OnEngine] = field(default_factory=dict)

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.applications.product import ApplicationPlace
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.errors import Blocked, DynoError, ServerFailed
@@ -28,14 +27,13 @@ from dbdyno.host.room import require_disk
 from dbdyno.layers.config import untaken
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import MORE_MEMORY, Before, Running, Setup, apply
-from dbdyno.trial.bench import Bench, digest_as_begun, setup_of
+from dbdyno.trial.bench import Bench, front_of, setup_of
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.nodes import load_on
-from dbdyno.trial.pristine import APPLICATION, SERVER_STOP_S, Pristine, pristine_data
+from dbdyno.trial.pristine import FRONT, SERVER_STOP_S, Pristine, pristine_data
 
 if TYPE_CHECKING:
-    from dbdyno.applications.front import FrontWish
-    from dbdyno.applications.product import Front
+    from dbdyno.applications.front import Front
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Server
     from dbdyno.host.callgrind import Callgrind
@@ -218,32 +216,17 @@ def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
 def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: ExitStack) -> Front | None:
     """The application that takes the load, or the program that passes it on, which ends before its server;
     None where the server takes it."""
-    if bench.application is not None:
-        front = bench.application.start(
-            ApplicationPlace(setup.data / APPLICATION, runtime / APPLICATION, server.url)
-        )
-    elif setup.front is not None:
-        front = _passing_on(setup.front, server, runtime, bench)
-    else:
+    plan = front_of(setup, bench)
+    if plan is None:
         return None
+    # Here, because most loads go to their server.
+    from dbdyno.applications.front import start_front
+
+    front = start_front(plan, server, setup.data / FRONT, runtime / FRONT)
     stop = partial(front.process.stop, SERVER_STOP_S * setup.launch.patience)
     undo.push(stop_or_kill(stop, front.process.kill))
     bench.journal.note_processes(front.process.process_ids)
     return front
-
-
-def _passing_on(wish: FrontWish, server: Server, runtime: Path, bench: Bench) -> Front:
-    """The program that passes the load on."""
-    from dbdyno.applications.front import front_program, start_front
-    from dbdyno.applications.registry import FRONTS
-
-    program = front_program(wish.kind, bench.study.fronts)
-    text = FRONTS[wish.kind].text if wish.kind in FRONTS else ""
-    if program.configuration:
-        file = bench.study.folder / program.configuration
-        digest_as_begun(file, bench.run)
-        text = file.read_text(encoding="utf-8")
-    return start_front(wish, program, text, server, runtime / "front")
 
 
 def _end_nodes(setup: Setup) -> None:

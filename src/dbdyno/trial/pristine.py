@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.applications.product import ApplicationPlace
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared, files_read
 from dbdyno.engines.upgrade import STOP_S, not_taken_over
@@ -32,7 +31,7 @@ from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.trials import Purpose, Trial, phases_of
 from dbdyno.trial.answers import TableRows, rows_of
-from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine, digest_as_begun
+from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine, digest_as_begun, front_of
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import BroughtData, checks_of_data, given_data, make_given
 
@@ -130,8 +129,9 @@ IMAGES_BYTES = 8 << 30
 SERVER_STOP_S = 30.0
 """How long a server may take to stop."""
 
-APPLICATION = "application"
-"""What an application keeps beside the server's data, and the folder of its socket and log."""
+FRONT = "front"
+"""What an application keeps beside the server's data, and the folder of the socket and the log of what stands
+in front."""
 
 HEADROOM = 1.5
 SPARE_BYTES = 256 << 20
@@ -328,8 +328,9 @@ def _key(
     # An isolation level leaves no trace in data that nobody else changes.
     if opening := setup.job.opening.model_dump(exclude={"isolation"}, exclude_defaults=True):
         shape["opening"] = opening
-    if bench.application is not None:
-        shape["application"] = bench.application.shape
+    front = front_of(setup, bench)
+    if front is not None and front.program.prepare:
+        shape["application"] = front.shape
     if given is not None:
         own = ("engine", "installation", "creation") if not given.data.setup else tuple(shape)
         shape = {name: shape[name] for name in own if name in shape} | given.shape
@@ -396,10 +397,9 @@ def _load_rows(
 ) -> tuple[Prepared, list[Invariant], tuple[TableRows, ...]]:
     runtime = runtime_of(setup, bench, "p")
     with serving(setup, data, runtime, creation, SERVER_STOP_S) as server:
-        if bench.application is not None:
-            bench.application.populate(
-                ApplicationPlace(data / APPLICATION, runtime / APPLICATION, server.url)
-            )
+        front = front_of(setup, bench)
+        if front is not None and front.program.prepare:
+            front.populate(server.url, data / FRONT, runtime / FRONT)
         with loading(bench, server, launch_of(setup)) as load:
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)

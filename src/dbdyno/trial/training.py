@@ -42,11 +42,8 @@ def bench_of(bench: Bench, instrumented: Instrumented) -> Bench:
     run = of_kind(
         ComparisonRun, bench.run, run=f"{bench.run.run}-training", seed=SEED, arrangement=None, budget_s=None
     )
-    # An application takes requests; another load than the study's own is SQL.
-    own = instrumented.trainer.workload == bench.study.workload.name
     return replace(
         bench,
-        application=bench.application if own else None,
         study=_study(bench.study, instrumented.trainer),
         run=run,
         instrumented=instrumented,
@@ -65,6 +62,8 @@ def _study(study: Study, trainer: Trainer) -> Study:
         options=dict(trainer.options),
         run_options=run_options(trainer),
     )
+    # An application takes requests; another load than the study's own is SQL.
+    own = trainer.workload == study.workload.name
     return study.but(
         title=f"Training by {trainer.workload}",
         design=Design.ONE_AT_A_TIME,
@@ -72,7 +71,7 @@ def _study(study: Study, trainer: Trainer) -> Study:
         images=1,
         driver=None,
         workload=workload,
-        settings=dict(trainer.settings),
+        settings={**dict(trainer.settings), **(study.application_levels if own else {})},
         factors=(),
         variants=(),
     )

@@ -12,7 +12,7 @@ import dbdyno
 from dbdyno.findings import analyse
 from dbdyno.frozen import listed
 from dbdyno.report.words import naming
-from dbdyno.study.nouns import Application
+from dbdyno.study.front import FrontProgram
 from tests.analyse.factory import a_run, a_study, records_of
 
 
@@ -32,7 +32,8 @@ def test_a_layer_is_left_out_where_it_is_clear_and_room_is_short() -> None:
 def test_an_application_in_front_is_named_with_the_load() -> None:
     study = a_study()
     plain = naming.workload_text(analyse(study, a_run(study), records_of(study)))
-    fronted = study.model_copy(update={"application": Application(name="keystone", workers=2)})
+    own = {"keystone": FrontProgram(command="served", ready="GET /", workers=2)}
+    fronted = study.but(fronts=own, settings={"front.kind": "keystone"})
     through = naming.workload_text(analyse(fronted, a_run(fronted), records_of(fronted)))
     assert through == f"{plain}, through keystone with 2 workers"
 

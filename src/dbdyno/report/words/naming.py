@@ -16,7 +16,8 @@ from dbdyno.records.run import Brought, Run
 from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import losses_of_variant, lost
-from dbdyno.study.nouns import FRONT_KIND, NO_FRONT, Promise
+from dbdyno.study.front import FRONT_KIND, NO_FRONT
+from dbdyno.study.nouns import Promise
 
 LATENCIES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
 UNITS = {
@@ -130,10 +131,10 @@ def workload_text(analysis: Analysis) -> str:
     loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
     schedule = f", schedule {workload.schedule}" if workload.schedule else ""
     think_time = f", think time {workload.think_time}" if workload.think_time else ""
-    front = analysis.study.application
-    through = f", through {front.name} with {plural(front.workers, 'worker')}" if front else ""
-    fixed = analysis.study.settings.get(FRONT_KIND, NO_FRONT)
-    through += f", through {level_text(fixed)}" if fixed != NO_FRONT else ""
+    fixed = level_text(analysis.study.settings.get(FRONT_KIND, NO_FRONT))
+    through = f", through {fixed}" if fixed != NO_FRONT else ""
+    if (front := analysis.study.fronts.get(fixed)) is not None and front.workers:
+        through += f" with {plural(front.workers, 'worker')}"
     clients = plural(workload.clients, "client")
     called = ", by procedures" if workload.options.get("procedures") else ""
     return clean(f"{workload.name}{called}, {clients}{loop}{schedule}{think_time}{through}")

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbdyno.applications.product import Front
 from dbdyno.driver.passwords import conversation
 from dbdyno.driver.tally import CpuTime
 from dbdyno.engines.engine import Counters as EngineCounters
@@ -34,6 +34,9 @@ from dbdyno.trial.observe.watch import (
     ProcessCounters,
     host_counters,
 )
+
+if TYPE_CHECKING:
+    from dbdyno.applications.front import Front
 
 
 class QuotaCounters:
