@@ -147,6 +147,7 @@ def mlos(evaluation: Evaluation, asked: int) -> None:
         parameter_space=_space(evaluation),
         optimization_targets=["cost"],
         optimizer_type=OptimizerType.FLAML,
+        optimizer_kwargs={"seed": evaluation.opening["seed"]},
     )
     for _ in range(asked):
         suggestion = searcher.suggest()

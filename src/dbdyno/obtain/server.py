@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable
+from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable, UserError
 from dbdyno.host.writers import require_own
 from dbdyno.obtain import brought, debian, path
 from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, highest_first, may_hold
@@ -117,7 +117,7 @@ class PackagedServer:
     `version` is the pattern that finds the version in what `--version` says, and nothing where that is
     another program. `names` are those of the binary, the usual one first; `places` are where the host has it.
     `client` are the packages with the programs that load a dump, and those of `beside` are fetched as well.
-    Registries call its `image` so.
+    Registries call its `image` so. No major version before the `oldest` one can be started.
     """
 
     recipe: debian.DebianRecipe
@@ -128,6 +128,7 @@ class PackagedServer:
     client: debian.DebianRecipe
     image: str
     beside: tuple[debian.DebianRecipe, ...] = ()
+    oldest: int = 0
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:
@@ -135,10 +136,18 @@ class PackagedServer:
         return first_covering(self.here(), reference, self.recipe.suites)
 
     def at(self, place: Path) -> Installation:
-        """The one at a path: a binary, the folder that holds it, a vendor's tarball, or an image."""
-        if not brought.is_brought(place):
-            return self.installed(path.binary(str(place), self.names))
-        return self.of_brought(brought.unpacked(place), str(place))
+        """The one at a path: a binary, the folder that holds it, a vendor's tarball, or an image. Raises
+        UserError for one that is too old."""
+        if brought.is_brought(place):
+            found = self.of_brought(brought.unpacked(place), str(place))
+        else:
+            found = self.installed(path.binary(str(place), self.names))
+        if int(found.version.partition(".")[0]) < self.oldest:
+            raise UserError(
+                f"{place} is {self.title} {found.version}, and Dyno starts {self.oldest} and later ones",
+                "an older one makes its data in another way: name a later one",
+            )
+        return found
 
     def of_brought(self, found: brought.Unpacked, file: str) -> Installation:
         """The one in a file that a user brought."""

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.mysql.server import hint, problems
+from dbdyno.engines.mysql.server import SERVER, hint, problems
+from dbdyno.errors import UserError
 from dbdyno.obtain.installation import Installation
+from tests.obtain.path_cases import program
 
 NONE = Installation("mysql", "9.7.4", "nowhere", Path("/nowhere"), ("/nowhere/bin/mysqld",), "0")
 
@@ -39,3 +41,11 @@ def test_a_line_that_makes_a_trial_doubtful_is_found() -> None:
 )
 def test_what_the_log_says_becomes_a_remedy(log: str, remedy: str) -> None:
     assert remedy in hint(log, NONE)
+
+
+def test_a_server_that_makes_its_data_in_another_way_is_refused_by_its_version(homes: Path) -> None:
+    old = program(homes / "mysqld", "#!/bin/sh\necho 'mysqld  Ver 5.6.51 for linux-glibc2.12 on x86_64'\n")
+    with pytest.raises(UserError, match=r"mysqld is MySQL 5\.6\.51, and Dyno starts 8 and later ones"):
+        SERVER.at(old)
+    new = program(homes / "mysqld", "#!/bin/sh\necho 'mysqld  Ver 8.4.5 for Linux on x86_64'\n")
+    assert SERVER.at(new).version == "8.4.5"

@@ -162,4 +162,5 @@ SERVER = PackagedServer(
         binary="usr/bin/mysql",
         suites={"9": "sid"},
     ),
+    oldest=8,
 )
