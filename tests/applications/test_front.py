@@ -299,12 +299,12 @@ def test_an_environment_is_identified_by_all_its_packages(
 @pytest.mark.parametrize(
     ("packages", "told"),
     [
-        ({}, r"lacks keystone==30.0.0, and \[front.keystone\] needs keystone==30.0.0"),
+        ({}, r"\[front.keystone\] needs keystone==30.0.0, and .* lacks it"),
         (
             {**ALL, "keystone": "29.0.0"},
-            r"holds keystone 29.0.0, and \[front.keystone\] needs keystone==30.0.0",
+            r"\[front.keystone\] needs keystone==30.0.0, and .* holds 29.0.0",
         ),
-        ({"keystone": "30.0.0", "PyMySQL": "1.2.4"}, "lacks gunicorn"),
+        ({"keystone": "30.0.0", "PyMySQL": "1.2.4"}, "needs gunicorn, and .* lacks it"),
     ],
 )
 def test_an_environment_without_its_packages_is_told_with_what_installs_them(

@@ -274,10 +274,12 @@ def _required_packages(kind: str, program: FrontProgram) -> dict[str, str]:
         named = REQUIREMENT.fullmatch(wanted)
         version = versions.get(_spelled(named[1])) if named else None
         if named is None or version is None or named[4] not in (None, version):
-            told = f"{prefix} holds {named[1]} {version}" if named and version else f"{prefix} lacks {wanted}"
+            holds = f"holds {version}" if version else "lacks it"
             wishes = " ".join(map(shlex.quote, program.packages))
             command = f"`python3 -m venv {prefix} && {prefix}/bin/pip install {wishes}`"
-            raise EngineMissing(f"{told}, and [front.{kind}] needs {wanted}", f"{command} installs it")
+            raise EngineMissing(
+                f"[front.{kind}] needs {wanted}, and {prefix} {holds}", f"{command} installs it"
+            )
     return found
 
 

@@ -6,7 +6,10 @@ A study describes a program of the user's in `[front.NAME]`, and Dyno those that
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
+from string import Template
 
 from dbdyno.frozen import Frozen, absent
 
@@ -16,7 +19,9 @@ REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(\[[\w., -]*\])?(==([\w.+!-]+))?"
 """A package of Python's and its extras, alone or in one version."""
 REQUEST = re.compile(r"[A-Z]+ /\S*")
 OF_PACKAGES = "${environment}"
-OF_SECTIONS = ("${section}", "${key}")
+OF_SETTING = ("name", "value", "section", "key")
+ALWAYS = ("account", "configuration", "database", "folder", "group", "port", "runtime", "server", "user")
+"""What `${...}` can name in each text, whatever else a section has."""
 
 
 class StopSignal(StrEnum):
@@ -61,4 +66,32 @@ class FrontProgram(Frozen):
     @property
     def in_sections(self) -> bool:
         """Whether its file has its settings in sections."""
-        return any(part in self.setting for part in OF_SECTIONS)
+        return any(f"${{{part}}}" in self.setting for part in ("section", "key"))
+
+    def faults(self, name: str) -> Iterator[tuple[str, str, str]]:
+        """What in `[front.NAME]` does not fit together: its key, what is wrong, and what to do."""
+        if self.prepare and not self.ready:
+            told = f"`prepare` makes the tables of an application, and {name} has no `ready`"
+            yield "prepare", told, 'write the request that it answers: ready = "GET /health"'
+        files = [Path(file).name for file in self.configuration]
+        for file in sorted({file for file in files if files.count(file) > 1}):
+            yield "configuration", f"two files are called {file}", "give each its own name"
+        yield from self._wrong_names(name)
+
+    def _wrong_names(self, name: str) -> Iterator[tuple[str, str, str]]:
+        """Those that stand for nothing where they are written."""
+        more = {"socket": self.socket, "data": self.prepare, "workers": self.workers}
+        known = [*ALWAYS, *(one for one, has in more.items() if has), "server_port", "environment"]
+        for key in ("command", "prepare", "socket", "show_at", "setting"):
+            given = getattr(self, key)
+            texts = [Template(text) for text in ([given] if isinstance(given, str) else given)]
+            allowed = OF_SETTING if key == "setting" else known
+            named = {one for text in texts for one in text.get_identifiers()}
+            for one in sorted(named.difference(allowed)):
+                hint = f"write $$ for a dollar sign; known here are {', '.join(sorted(allowed))}"
+                yield key, f"${{{one}}} stands for nothing in `{key}` of {name}", hint
+            if not all(text.is_valid() for text in texts):
+                yield key, f"a `$` in `{key}` of {name} begins no name", "write $$ for a dollar sign"
+            if "environment" in named and not self.packages:
+                told = f"{OF_PACKAGES} stands for the packages of {name}, and it has none"
+                yield key, told, 'name them: packages = ["gunicorn==23.0.0"]; or write the path'

@@ -17,7 +17,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.study.catalogue import NOTHING, WorkloadOffer
 from dbdyno.study.document import Place, parse_document
-from dbdyno.study.front import FRONT_KIND, NO_FRONT, OF_PACKAGES, FrontProgram
+from dbdyno.study.front import FRONT_KIND, NO_FRONT, FrontProgram
 from dbdyno.study.nouns import (
     KEEPS_LEDGER,
     MACHINE_FACTOR,
@@ -138,16 +138,8 @@ def _own_front(reader: SectionReader, name: str) -> tuple[str, FrontProgram] | N
     if "command" not in given:
         return None
     program = FrontProgram(**given)
-    if program.prepare and not program.ready:
-        told = f"`prepare` makes the tables of an application, and {name} has no `ready`"
-        reader.note((*place, "prepare"), told, 'write the request that it answers: ready = "GET /health"')
-    commands = (program.command, *program.prepare)
-    if not program.packages and any(OF_PACKAGES in command for command in commands):
-        told = f"{OF_PACKAGES} stands for the packages of {name}, and it has none"
-        reader.note(place, told, 'name them: packages = ["gunicorn==23.0.0"]; or write the path')
-    files = [Path(file).name for file in program.configuration]
-    for file in sorted({file for file in files if files.count(file) > 1}):
-        reader.note((*place, "configuration"), f"two files are called {file}", "give each its own name")
+    for key, told, hint in program.faults(name):
+        reader.note((*place, key), told, hint)
     return name, program
 
 
