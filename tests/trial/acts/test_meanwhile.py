@@ -12,11 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.errors import UserError
+from dbdyno.engines import registry
+from dbdyno.errors import EngineMissing, UserError
 from dbdyno.host.journal import open_journal
 from dbdyno.records.record import Outcome, Record
 from dbdyno.run import run_trial
 from dbdyno.study import Factor
+from dbdyno.study.nouns import Reference
 from dbdyno.study.soak import Meanwhile
 from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.acts import meanwhile
@@ -95,6 +97,26 @@ def test_a_statement_begins_at_its_moment_and_is_told_with_who_waited(carried: C
     assert act.began_s is not None and 0.0 < act.began_s < SECONDS
     assert act.took_s >= 1.5
     assert any(one.blocker == "hold" and one.sessions for one in act.blocked), act.blocked
+
+
+@pytest.mark.engine
+def test_mysql_tells_what_a_schema_change_waits_for_and_who_waits_for_it(carried: Carry) -> None:
+    try:
+        registry.locate(Reference("mysql"))
+    except EngineMissing as missing:
+        pytest.skip(f"mysql cannot be had here: {missing.message}")
+    reads = "SELECT COUNT(*) FROM pgbench_accounts WHERE aid < 9"
+    held = sql(f"BEGIN; {reads}; SELECT SLEEP(2); COMMIT", "held", 0.5)
+    change = sql("ALTER TABLE pgbench_accounts ADD COLUMN more INT", "change", 1.0)
+    record = carried("mysql", held, change)
+    assert record.outcome is Outcome.MEASURED, record.cause
+    first, second = record.phases[0].meanwhile
+    assert first.done and second.done and second.took_s > 1.0
+    waits = {(one.waiter, one.blocker): one for one in first.blocked}
+    behind = waits["change", "held"]
+    assert behind.lock == "metadata lock: EXCLUSIVE" and not behind.inferred
+    of_load = [one for one in first.blocked if one.waiter not in ("change", "held")]
+    assert any(one.blocker == "change" and "pgbench_accounts" in one.waiter for one in of_load), first.blocked
 
 
 @pytest.mark.engine
