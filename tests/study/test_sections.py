@@ -518,6 +518,12 @@ def test_a_front_of_sql_has_the_digest_that_it_had() -> None:
         ("-c ${configuration}", "-c ${socket}", 3, "${socket} stands for nothing in `command` of served"),
         ("-c ${configuration}", "-c 5$", 3, "a `$` in `command` of served begins no name"),
         ("= ${value}", "= ${velue}", 6, "${velue} stands for nothing in `setting` of served"),
+        (
+            "workers = 2",
+            "shares = true\nworkers = 2",
+            9,
+            "`shares` is of statements, and served takes requests",
+        ),
         ("more/told.py", "more/served.ini", 5, "two files are called served.ini"),
         ("served migrate", "served 'migrate", 7, "is no command: No closing quotation"),
         ("-c ${configuration}", "-c '${configuration}", 3, "is no command: No closing quotation"),

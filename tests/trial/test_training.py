@@ -12,6 +12,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.obtain.source.build import Trainer
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.records.record import Doubt, Outcome, PhaseRecord, Record
+from dbdyno.study.front import FrontProgram
 from dbdyno.trial.training import TRAINING, bench_of, transactions_of
 from tests.fakes import INSTALLATION, make_bench, make_run, make_study, make_tally
 
@@ -24,13 +25,29 @@ TRAINER = Trainer(
 )
 
 
-def test_a_training_is_of_nothing_but_its_trainers_load(homes: Path) -> None:
-    study = make_study(1, 2, blocks=6)
+def instrumented_for(trainer: Trainer, raw: Path) -> Instrumented:
     recipe = Recipe.model_validate(
         {"engine": "fake", "program": "fake", "steps": [{"name": "x", "command": ["true"]}]}
     )
-    raw = homes / "raw"
-    instrumented = Instrumented(INSTALLATION, recipe, TRAINER, raw, {"GCOV_PREFIX": str(raw)})
+    return Instrumented(INSTALLATION, recipe, trainer, raw, {"GCOV_PREFIX": str(raw)})
+
+
+def test_a_training_by_the_requests_of_a_study_goes_to_its_application(homes: Path) -> None:
+    own = FrontProgram(command="served", ready="GET /")
+    study = make_study(1, 2).but(fronts={"served": own}, settings={"front.kind": "served", "front.a": 1})
+    by_own = TRAINER.but(workload=study.workload.name)
+    with open_journal() as journal:
+        bench = make_bench(study, make_run(study), journal)
+        found = bench_of(bench, instrumented_for(by_own, homes / "raw")).study
+        of_sql = bench_of(bench, instrumented_for(TRAINER, homes / "raw")).study
+    assert found.settings == {"config.speed": 1, "front.kind": "served", "front.a": 1}
+    assert found.applications == ("served",) and of_sql.applications == ()
+    assert of_sql.settings == {"config.speed": 1}
+
+
+def test_a_training_is_of_nothing_but_its_trainers_load(homes: Path) -> None:
+    study = make_study(1, 2, blocks=6)
+    instrumented = instrumented_for(TRAINER, homes / "raw")
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal)
         found = bench_of(bench, instrumented)

@@ -73,6 +73,9 @@ class FrontProgram(Frozen):
         if self.prepare and not self.ready:
             told = f"`prepare` makes the tables of an application, and {name} has no `ready`"
             yield "prepare", told, 'write the request that it answers: ready = "GET /health"'
+        if self.shares and self.ready:
+            told = f"`shares` is of statements, and {name} takes requests"
+            yield "shares", told, "leave it out"
         files = [Path(file).name for file in self.configuration]
         for file in sorted({file for file in files if files.count(file) > 1}):
             yield "configuration", f"two files are called {file}", "give each its own name"

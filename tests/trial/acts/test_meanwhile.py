@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from dbdyno.engines import registry
-from dbdyno.errors import EngineMissing, UserError
+from dbdyno.errors import Blocked, EngineMissing, UserError
+from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.records.record import Outcome, Record
 from dbdyno.run import run_trial
@@ -23,7 +24,8 @@ from dbdyno.study.soak import Meanwhile
 from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.acts import meanwhile
 from dbdyno.trial.acts.meanwhile import place_of_server, shortened, statements_of
-from tests.trials import bench_of, study_of
+from tests.needs import needs_pgbouncer, skipping_blocked
+from tests.trials import alone_on_host, bench_of, study_of
 
 SECONDS = 4.0
 Carry = Callable[..., Record]
@@ -33,7 +35,7 @@ Carry = Callable[..., Record]
 def carried(homes_with_data: Path) -> Carry:
     """A trial of an engine with these acts beside a short load."""
 
-    def carry_out(engine: str, *acts: Meanwhile, levels: dict[str, str] | None = None) -> Record:
+    def carry_out(engine: str, *acts: Meanwhile, levels: dict[str, Level] | None = None) -> Record:
         study = study_of(engine, {})
         study = study.but(
             workload=study.workload.but(duration_s=SECONDS),
@@ -120,6 +122,35 @@ def test_mysql_tells_what_a_schema_change_waits_for_and_who_waits_for_it(carried
 
 
 @pytest.mark.engine
+@needs_pgbouncer
+def test_an_act_goes_to_the_server_behind_a_pooler_and_keeps_its_sessions_waiting(carried: Carry) -> None:
+    levels: dict[str, Level] = {"front.kind": "pgbouncer", "front.default_pool_size": 1}
+    lock = "BEGIN; LOCK TABLE pgbench_branches IN EXCLUSIVE MODE; SELECT pg_sleep(1.5); COMMIT"
+    record = carried("postgresql", sql(lock, "hold"), levels=levels)
+    assert record.outcome is Outcome.MEASURED, record.cause
+    assert record.tally is not None and record.tally.operations > 0
+    [act] = record.phases[0].meanwhile
+    assert act.done and act.took_s >= 1.5
+    assert {one.blocker for one in act.blocked} == {"hold"}
+    assert all("pgbench_branches" in one.waiter and one.sessions == 1 for one in act.blocked), act.blocked
+
+
+@pytest.mark.engine
+def test_an_act_beside_a_cluster_is_done_on_the_first_node_and_all_agree(carried: Carry) -> None:
+    levels: dict[str, Level] = {"cluster.nodes": 2, "cluster.kind": "semi-synchronous"}
+    change = sql("CREATE TABLE copied AS SELECT * FROM pgbench_branches", "change")
+    with alone_on_host(), skipping_blocked():
+        record = carried("mariadb", change, levels=levels)
+        if record.outcome is Outcome.BLOCKED:
+            raise Blocked("cluster.nodes", record.cause, record.remedy)
+    assert record.outcome is Outcome.MEASURED, record.cause
+    [act] = record.phases[0].meanwhile
+    assert act.done and not act.fault
+    held = {check.name: check.holds for check in record.checks}
+    assert held["nodes_together"] and held["node2_balances_equal"], held
+
+
+@pytest.mark.engine
 def test_what_is_not_done_when_the_load_ends_is_ended_and_told_as_at_least(carried: Carry) -> None:
     record = carried("postgresql", sql("SELECT pg_sleep(60)"), sql("SELECT 1", "later", 2.0))
     assert record.outcome is Outcome.MEASURED, record.cause
@@ -147,7 +178,7 @@ def test_what_fails_is_the_outcome_of_its_variant(carried: Carry, act: Meanwhile
 @pytest.mark.engine
 def test_a_level_takes_the_place_of_the_text_and_the_next_trial_begins_anew(carried: Carry) -> None:
     act = sql("SELECT 1")
-    index = {"meanwhile.act": "CREATE INDEX i ON pgbench_accounts (abalance)"}
+    index: dict[str, Level] = {"meanwhile.act": "CREATE INDEX i ON pgbench_accounts (abalance)"}
     for _ in range(2):
         # The second one would fail where the first one's index was still there.
         record = carried("postgresql", act, levels=index)
