@@ -232,6 +232,17 @@ def test_what_all_workers_tell_is_proved(tmp_path: Path) -> None:
         front.process.stop()
 
 
+def test_an_application_can_listen_on_a_port(tmp_path: Path) -> None:
+    served = SERVED.replace(
+        "socketserver.UnixStreamServer(sys.argv[1], Answer)",
+        "socketserver.TCPServer(('127.0.0.1', int(sys.argv[1])), Answer)",
+    )
+    plan = of_python(served, socket="", command=of_python("").program.command.replace("${socket}", "${port}"))
+    found = started(plan, URL, tmp_path)
+    found.process.stop()
+    assert urlsplit(found.process.url).hostname == "127.0.0.1" and found.process.url.startswith("http://")
+
+
 def test_workers_that_tell_nothing_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "WORKERS_S", 0.5)
     with pytest.raises(ServerFailed, match="2 of the 3 workers of served told what they run with") as failed:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import StudyError
 from dbdyno.study import Study, parse_study, sections, workload_offers
+from dbdyno.study.catalogue import NamesFiles
 from dbdyno.study.front import FrontProgram, StopSignal
 from dbdyno.study.nouns import RemoteDriver
 from dbdyno.study.soak import SMOKE, Act, Disturbance, Soak
@@ -516,7 +518,7 @@ def test_a_front_of_sql_has_the_digest_that_it_had() -> None:
         ('packages = ["served[all]==1.0"]\n', "", 3, "stands for the packages of served, and it has none"),
         ("served migrate", "served ${workes}", 7, "${workes} stands for nothing in `prepare` of served"),
         ("-c ${configuration}", "-c ${socket}", 3, "${socket} stands for nothing in `command` of served"),
-        ("-c ${configuration}", "-c 5$", 3, "a `$` in `command` of served begins no name"),
+        ("-c ${configuration}", "-c 5$", 3, "a `$` begins no name in `command` of served"),
         ("= ${value}", "= ${velue}", 6, "${velue} stands for nothing in `setting` of served"),
         (
             "workers = 2",
@@ -562,3 +564,16 @@ def test_a_stored_study_with_an_application_of_a_name_is_read_without_it() -> No
     text = APPLICATION_STUDY.replace("[workload]", '[application]\nname = "keystone"\n[workload]')
     stored = replace(APPLICATION_NAMES, beside=None)
     assert parse_study(text.encode(), stored).workload.name == "script"
+
+
+def test_a_name_that_stands_for_nothing_in_a_file_of_a_front_is_told(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "served.ini").write_text("port = ${prot}\n${settings}\nprice = 5$$\n")
+    (tmp_path / "more" / "told.py").write_text("price = '5$'\n")
+    names = replace(APPLICATION_NAMES, files=NamesFiles(lambda *_: (), lambda *_: ()))
+    with pytest.raises(StudyError) as refused:
+        parse_study(APPLICATION_STUDY.encode(), names, folder=tmp_path)
+    assert [(one.line, one.message) for one in refused.value.mistakes] == [
+        (5, "${prot} stands for nothing in served.ini"),
+        (5, "a `$` begins no name in more/told.py"),
+    ]

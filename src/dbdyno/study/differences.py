@@ -14,6 +14,7 @@ from typing import Any
 from dbdyno.frozen import Level
 from dbdyno.study.document import Place
 from dbdyno.study.files import FileKind, NamedFile, StudyFile, read_file
+from dbdyno.study.front import misnamed
 from dbdyno.study.nouns import Factor, Workload
 from dbdyno.study.pacing import RateFile, schedule_form
 from dbdyno.study.phases import LoadPhase, options_of
@@ -40,6 +41,8 @@ def read_files(
     for file, path in named.values():
         try:
             found.append(read_file(file, reader.folder))
+            for told, hint in misnamed(found[-1].text or "") if file.kind is FileKind.FRONT else ():
+                reader.note(path, f"{told} in {file.path}", hint)
         except OSError as error:
             where = f"{file.named_at}: " if file.named_at else ""
             hint = "its path counts from the folder of that file" if where else _hint(file, reader.folder)

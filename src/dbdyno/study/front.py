@@ -6,7 +6,7 @@ A study describes a program of the user's in `[front.NAME]`, and Dyno those that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from pathlib import Path
 from string import Template
@@ -22,6 +22,7 @@ OF_PACKAGES = "${environment}"
 OF_SETTING = ("name", "value", "section", "key")
 ALWAYS = ("account", "configuration", "database", "folder", "group", "port", "runtime", "server", "user")
 """What `${...}` can name in each text, whatever else a section has."""
+OF_FILES = (*ALWAYS, "data", "environment", "server_port", "settings", "socket", "workers")
 
 
 class StopSignal(StrEnum):
@@ -87,14 +88,19 @@ class FrontProgram(Frozen):
         known = [*ALWAYS, *(one for one, has in more.items() if has), "server_port", "environment"]
         for key in ("command", "prepare", "socket", "show_at", "setting"):
             given = getattr(self, key)
-            texts = [Template(text) for text in ([given] if isinstance(given, str) else given)]
-            allowed = OF_SETTING if key == "setting" else known
-            named = {one for text in texts for one in text.get_identifiers()}
-            for one in sorted(named.difference(allowed)):
-                hint = f"write $$ for a dollar sign; known here are {', '.join(sorted(allowed))}"
-                yield key, f"${{{one}}} stands for nothing in `{key}` of {name}", hint
-            if not all(text.is_valid() for text in texts):
-                yield key, f"a `$` in `{key}` of {name} begins no name", "write $$ for a dollar sign"
-            if "environment" in named and not self.packages:
+            text = given if isinstance(given, str) else "\n".join(given)
+            for told, hint in misnamed(text, OF_SETTING if key == "setting" else known):
+                yield key, f"{told} in `{key}` of {name}", hint
+            if OF_PACKAGES in text and not self.packages:
                 told = f"{OF_PACKAGES} stands for the packages of {name}, and it has none"
                 yield key, told, 'name them: packages = ["gunicorn==23.0.0"]; or write the path'
+
+
+def misnamed(text: str, allowed: Collection[str] = OF_FILES) -> Iterator[tuple[str, str]]:
+    """What in a text, by default one of a file, stands for nothing, and what to do."""
+    template = Template(text)
+    for one in sorted({*template.get_identifiers()}.difference(allowed)):
+        known = ", ".join(sorted(allowed))
+        yield f"${{{one}}} stands for nothing", f"write $$ for a dollar sign; known here are {known}"
+    if not template.is_valid():
+        yield "a `$` begins no name", "write $$ for a dollar sign"
