@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from dbdyno.driver._driver import Conversation
 from dbdyno.frozen import Level
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.seen import LogReading, SeenStatement
-from tests.conformance.sessions_cases import rows
 
 POSTGRESQL_LOGS: dict[str, Level] = {
     "logging_collector": "on",
@@ -32,12 +32,14 @@ END = "SELECT 'the end'"
 
 
 def asked(url: str) -> list[str]:
-    """Has a server carry out statements, and gives them in their order."""
+    """Has a server carry out statements, each in a session of its own, and gives them in their order. A
+    session logs one after it has answered, but before the next one: that is waited for."""
     texts = [text.format(n=number) for number, text in enumerate(ASKED * 2)]
-    for text in texts:
-        rows(url, text)
-    rows(url, END)
-    rows(url, "SELECT 0")
+    for text in (*texts, END):
+        session = Conversation(url)
+        session.ask(text)
+        session.ask("SELECT 0")
+        session.close()
     return texts
 
 
