@@ -284,6 +284,8 @@ def bench_for(name: str, folder: Path, shelf: Path) -> Iterator[Bench]:
         for server in made.servers:
             server.kill()
         shutil.rmtree(runtime)
+        # pytest keeps folders of modules to the end, and those of all servers take gigabytes.
+        shutil.rmtree(made.data, ignore_errors=True)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -30,6 +31,7 @@ def home(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with pytest.MonkeyPatch.context() as patch, homes_in(folder, patch):
         (paths.cache() / "engines").symlink_to(fetched_engines)
         yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True)
