@@ -43,16 +43,16 @@ builds: setup
 compiled: setup
 	@cargo test --quiet --workspace --locked --no-run
 
-# The driver's tests run beside those of three workers, which wait for their servers half of the time.
+# The driver's tests run beside those of all workers, of which conftest.py says how many there are.
 # Threads of OpenBLAS spin while they wait, and would take the CPUs from each other.
-# A disk that three workers, a linker and a virtual machine's neighbours share answers at times only after seconds, in
+# A disk that all workers, a linker and a virtual machine's neighbours share answers at times only after seconds, in
 # which a short load comes to nothing. So what failed runs once more, alone, and is named; what fails again has failed.
 # TESTS are options of pytest that choose a part of its tests, and no Rust is tested then: TESTS='-m place' is the part
 # that asks most of the place where it runs.
 test: $(if $(TESTS),setup,compiled)
 	@$(if $(TESTS),true,cargo test --quiet --workspace --locked) >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
 		export OPENBLAS_NUM_THREADS=1; unset PYTHONDONTWRITEBYTECODE; \
-		$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --progress $(TESTS); python=$$?; \
+		$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --progress $(TESTS); python=$$?; \
 		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
 		if [ $$python -eq 1 ]; then \
 			echo 'What failed beside other tests, alone:'; \

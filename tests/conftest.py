@@ -34,7 +34,7 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import cache, clone, paths
 from dbdyno.host.clone import clone_unsynced, sync_file_system
-from dbdyno.host.room import require_disk
+from dbdyno.host.room import memory_limit, require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, covers
@@ -120,6 +120,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Progress(timed, say, LONG, failures))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers for each CPU and one more, because they wait for their servers half of the time; and no
+    more than there are GiB of memory, because each may have a server with its data."""
+    return max(1, min(2 * len(os.sched_getaffinity(0)) + 1, memory_limit()[0] >> 30))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path, len(LONG)))
@@ -129,9 +136,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end, so looking for garbage in it finds nothing."""
+    """What was imported and collected stays to the end, so looking for garbage in it finds nothing. Workers
+    spend a twentieth of their time in looking for it elsewhere, if that is done as often as by default."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(wrapper=True)
