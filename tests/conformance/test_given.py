@@ -292,11 +292,13 @@ def test_an_sqlite_database_is_taken_by_its_dump_and_by_its_file(tmp_path: Path)
 def test_a_firebird_database_is_taken_by_its_file(tmp_path: Path, shelf: Path) -> None:
     with bench_for("firebird", tmp_path, shelf) as bench:
         bench.initialise()
-        ask = bench.ask(bench.start())
+        server = bench.start()
+        ask = bench.ask(server)
         ask("CREATE TABLE articles (id INT PRIMARY KEY, name VARCHAR(20))")
         ask("INSERT INTO articles VALUES (1, 'a')")
         ask("INSERT INTO articles VALUES (2, 'b')")
-        file = bench.data / "dyno.fdb"
+        server.stop()
+        file = Path(shutil.copy(bench.data / "dyno.fdb", tmp_path / "shop.fdb"))
     shop = Shop("firebird", file, {})
     assert _mistakes(shop, GivenData(folder=str(file)), tmp_path) == []
     with tried_with(study_with("firebird", GivenData(folder=str(file)), tmp_path)) as tried:
