@@ -119,6 +119,10 @@ needs_clang = pytest.mark.skipif(not on_machine("clang"), reason="needs clang: a
 needs_patch = pytest.mark.skipif(not on_machine("patch"), reason="needs patch: apt install patch")
 needs_ccache = pytest.mark.skipif(not on_machine("ccache"), reason="needs ccache: apt install ccache")
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+needs_ascii_path = pytest.mark.skipif(
+    not f"{__file__}{sys.prefix}".isascii(),
+    reason="needs a checkout whose path is ASCII, because Python that speaks ASCII imports from no other",
+)
 
 
 def missing() -> tuple[str, ...]:

@@ -59,6 +59,8 @@ def test_surroundings_are_the_tests_own(tmp_path: Path) -> None:
         "https_proxy": "http://proxy:3128",
         "LANG": "tr_TR.UTF-8",
         "LC_ALL": "tr_TR.UTF-8",
+        # Where that locale is not installed, Python would read no path of a checkout beyond ASCII.
+        "PYTHONUTF8": "1",
         "TZ": "Asia/Kolkata",
         "XDG_CACHE_HOME": str(home / "cache"),
         "XDG_DATA_HOME": str(home / "data"),

@@ -14,6 +14,7 @@ from dbdyno.records.run import Run
 from tests.cli.calls import piped
 from tests.cli.reports_cases import run
 from tests.conftest import DYNO
+from tests.needs import needs_ascii_path
 
 __all__ = ["run"]
 ASCII = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
@@ -28,6 +29,7 @@ def test_a_report_goes_through_ascii(run: Run, form: str) -> None:
     assert len(output) > 100
 
 
+@needs_ascii_path
 def test_a_process_speaks_ascii_where_its_environment_says_so(run: Run) -> None:
     said = subprocess.run(
         [*DYNO, "report", "--format", "terminal"],
@@ -49,6 +51,7 @@ def test_other_verbs_speak_ascii(run: Run, verb: list[str]) -> None:
     assert output.isascii() and len(output) > 50
 
 
+@needs_ascii_path
 def test_what_cannot_be_shown_is_still_told_apart() -> None:
     code = (
         "import sys; from dbdyno.cli.encoding import speak_any_encoding; speak_any_encoding();"
