@@ -65,7 +65,7 @@ def of_python(served: str, **more: Any) -> FrontPlan:
 
 
 SERVED = """
-import os, socketserver, struct, sys
+import os, socketserver, struct, sys, time
 from http.server import BaseHTTPRequestHandler
 
 class Answer(BaseHTTPRequestHandler):
@@ -75,13 +75,16 @@ class Answer(BaseHTTPRequestHandler):
         self.end_headers()
 
 server = socketserver.UnixStreamServer(sys.argv[1], Answer)
+main = os.getpid()
 worker = os.fork()
-for number in range(1):
-    open(f"spent-{os.getpid()}", "wb").write(struct.pack("3d", 2.0, 0.5, 0.25))
-    lines = ["a.x = 4", f"a.y: {'false' if worker else 'true'}", "server ${server}", "package.Served = 1.0"]
-    open(f"told-{os.getpid()}.making", "w").write("\\n".join(lines))
-    os.rename(f"told-{os.getpid()}.making", f"told-{os.getpid()}")
-server.serve_forever()
+open(f"spent-{os.getpid()}", "wb").write(struct.pack("3d", 2.0, 0.5, 0.25))
+lines = ["a.x = 4", f"a.y: {'false' if worker else 'true'}", "server ${server}", "package.Served = 1.0"]
+open(f"told-{os.getpid()}.making", "w").write("\\n".join(lines))
+os.rename(f"told-{os.getpid()}.making", f"told-{os.getpid()}")
+while not worker and os.getppid() == main:
+    time.sleep(0.05)
+if worker:
+    server.serve_forever()
 """
 
 
