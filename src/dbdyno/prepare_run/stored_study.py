@@ -260,7 +260,7 @@ def front_lines(study: Study) -> Iterator[str]:
         told = f"{planned.title} ({planned.digest})"
         if planned.missing:
             told = f"{planned.name}, which is not here: {planned.missing}"
-        workers = f", {plural(planned.workers, 'worker')}" if planned.workers else ""
+        workers = f", {plural(planned.workers, 'worker')}" if planned.workers and not planned.missing else ""
         spoken = registry.engine(study.engine.engine).production
         way = spoken.pooled_statements if spoken else ""
         follows = f"; its clients share sessions, so every variant has `statements={way}`"
