@@ -54,6 +54,8 @@ class Evaluation:
         )
         self.opening = self._heard()
         self.factors = self.opening["factors"]
+        # What a block takes at most, at first by the blocks of the noise floor.
+        self._block_s = self.opening["spent_s"] / (self.opening["floor"] or {"blocks": 1})["blocks"]
 
     def cost(self, places: dict[str, int]) -> float | None:
         """The cost of the levels at these places; None once Dyno measures nothing more."""
@@ -71,8 +73,9 @@ class Evaluation:
         answer = self._heard()
         if answer["line"] == "refused":
             raise SystemExit(f"{answer['why']}; {answer['hint']}")
-        if answer["outcome"] == "not measured" and answer["left_s"] < self.opening["left_s"] / 100:
+        if answer["outcome"] == "not measured" and answer["left_s"] < self._block_s:
             return None
+        self._block_s = max(self._block_s, answer["cost_s"])
         return answer
 
     def end(self) -> dict[str, Any]:
