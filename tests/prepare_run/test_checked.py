@@ -337,10 +337,10 @@ def test_a_baseline_that_will_be_blocked_is_a_mistake(homes: Path) -> None:
     ],
 )
 def test_what_an_engine_does_not_count_is_no_response_of_it(
-    homes: Path, engine: str, goal: str, told: str
+    homes_with_engines: Path, engine: str, goal: str, told: str
 ) -> None:
     require(engine)
-    path = homes / "study.toml"
+    path = homes_with_engines / "study.toml"
     path.write_text(
         f'engine = "{engine}"\nworkload.name = "tpcb"\nfactors."workload.clients" = [1, 2]\n[goal]\n{goal}\n'
     )
