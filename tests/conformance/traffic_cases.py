@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from dbdyno.driver._driver import Conversation
+from dbdyno.driver.passwords import conversation
 from dbdyno.frozen import Level
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.seen import LogReading, SeenStatement
@@ -36,10 +36,9 @@ def asked(url: str) -> list[str]:
     session logs one after it has answered, but before the next one: that is waited for."""
     texts = [text.format(n=number) for number, text in enumerate(ASKED * 2)]
     for text in (*texts, END):
-        session = Conversation(url)
-        session.ask(text)
-        session.ask("SELECT 0")
-        session.close()
+        with conversation(url) as ask:
+            ask(text)
+            ask("SELECT 0")
     return texts
 
 
