@@ -17,6 +17,7 @@ from dbdyno.host.cgroups import hierarchy
 from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, find_library
 from dbdyno.host.volumes.volume import MKFS
 from dbdyno.host.writers import Allowed
+from dbdyno.layers.setup import Running
 from tests.conftest import homes_in
 from tests.needs import needs_root, require_file_system, skipping_blocked
 from tests.trials import alone_on_host, host_state, tried
@@ -32,6 +33,16 @@ def home(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         (paths.cache() / "engines").symlink_to(fetched_engines)
         yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def a_process_has_ended(home: Path) -> Iterator[None]:
+    """A session of a server may end between its being listed and being looked at. No proof rests on it."""
+    ended, listed = subprocess.Popen(["true"]), vars(Running)["process_ids"].fget
+    ended.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Running, "process_ids", property(lambda up: (*listed(up), ended.pid)))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analyse.profile import UNKNOWN
 from dbdyno.errors import Blocked, DynoError
-from dbdyno.host.perf import Sample, Sampler, in_kernel, read_script
+from dbdyno.host import perf
+from dbdyno.host.perf import HardwareCounters, Sample, Sampler, in_kernel, read_script
 from tests.needs import skipping_blocked
 
 GOLDEN = Path(__file__).parents[1] / "records" / "golden" / "perf-script.txt"
@@ -78,6 +80,19 @@ def test_a_perf_that_may_not_sample_says_so(tmp_path: Path) -> None:
     with mock.patch("shutil.which", return_value=str(refusing)), pytest.raises(Blocked) as refused:
         Sampler(tmp_path)
     assert "No permission" in refused.value.message and "perf_event_paranoid" in refused.value.hint
+
+
+def test_a_thread_that_has_ended_takes_no_counter_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    alone = HardwareCounters((os.getpid(),))
+    monkeypatch.setattr(perf, "_threads", lambda process_id: [process_id, ended.pid])
+    beside = HardwareCounters((os.getpid(),))
+    try:
+        assert beside.missing == alone.missing and beside.read().keys() == alone.read().keys()
+    finally:
+        for one in (alone, beside):
+            one.close()
 
 
 def test_a_real_process_is_sampled(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from dbdyno.errors import BuildFailed, DynoError
-from dbdyno.host import process
+from dbdyno.host import kernel_files, process
 from dbdyno.host.process import carry_out
 
 FOREVER = "import time; time.sleep(600)"
@@ -68,6 +68,31 @@ def test_a_family_is_found_as_others_find_it(tmp_path: Path) -> None:
         process.kill_family(child)
 
 
+@pytest.mark.parametrize("told", ["all", "cut off", "hidden", "no thread"])
+def test_what_the_kernel_runs_by_itself_is_not_read(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a list that is cut off the last number counts for nothing, and a container may have a process of a
+    user's in the place of the first thread."""
+    listed = {"2": ["0", str(1 << 21)], "5": ["2", str(1 << 21)], "51": ["2", str(1 << 21)], "7": ["1", "0"]}
+    if told == "no thread":
+        listed["2"][1] = "0"
+    seen: list[str] = []
+
+    def read(path: str) -> str:
+        if path.endswith("children"):
+            if told == "hidden":
+                raise kernel_files.Gone(path)
+            return "51 5" if told == "cut off" else "51 5 "
+        seen.append(number := path.split("/")[2])
+        parent, flags = listed[number]
+        return f"{number} (a b) S {parent} 1 1 0 -1 {flags} 0"
+
+    monkeypatch.setattr(kernel_files, "names", lambda folder: ["self", *listed])
+    monkeypatch.setattr(kernel_files, "counters_text", read)
+    assert process.families([7]) == (7,)
+    hidden = {"all": {"5", "51"}, "cut off": {"51"}}.get(told, set())
+    assert set(seen) == listed.keys() - hidden
+
+
 def test_a_child_that_is_named_beside_its_parent_counts_once(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as output:
         child = process.start([sys.executable, "-c", FAMILY], environment=os.environ, output=output)
@@ -79,6 +104,19 @@ def test_a_child_that_is_named_beside_its_parent_counts_once(tmp_path: Path) -> 
         assert process.families([]) == ()
     finally:
         process.kill_family(child)
+
+
+def test_what_has_ended_is_passed_over_unless_nothing_is_left() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+
+    def name(process_id: int) -> str:
+        return kernel_files.text(f"/proc/{process_id}/comm")
+
+    assert process.of_each([ended.pid, os.getpid()], name) == [name(os.getpid())]
+    assert process.of_each([], name) == []
+    with pytest.raises(kernel_files.Gone):
+        process.of_each([ended.pid], name)
 
 
 def test_a_worker_that_has_ended_does_not_hide_the_others() -> None:

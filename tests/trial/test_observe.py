@@ -49,16 +49,12 @@ def test_kernel_threads_are_told_apart_from_processes() -> None:
     assert 0 <= first <= second <= host_counters()["host_busy_s"]
 
 
-def test_what_a_kernel_thread_used_stays_when_it_is_gone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    listed = tmp_path / "children"
-    listed.write_text(f"{os.getpid()} ")
-    monkeypatch.setattr(watch, "KERNEL_THREADS", str(listed))
-    threads = KernelThreads()
+def test_what_a_kernel_thread_used_stays_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, listed = KernelThreads(), {os.getpid()}
+    monkeypatch.setattr(watch, "kernel_threads", lambda: frozenset(listed))
     used_s = threads.read()["kernel_cpu_s"]
     assert used_s > 0
-    listed.write_text("")
+    listed.clear()
     assert threads.read()["kernel_cpu_s"] == used_s
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from dbdyno.errors import Blocked
 from dbdyno.host import kernel_files
 from dbdyno.host.journal import Journal, undoes
+from dbdyno.host.process import families
 
 PROC = Path("/proc")
 PREFIX = "dyno-"
@@ -141,9 +142,10 @@ def shared(
 
 
 def holds(group: Path, process_ids: Iterable[int]) -> bool:
-    """Whether all of these processes are members of a group."""
+    """Whether all of these processes that are still there are members of a group."""
     members = kernel_files.text(group / "cgroup.procs", may_be_empty=True).split()
-    return all(str(process_id) in members for process_id in process_ids)
+    inside = {process_id: str(process_id) in members for process_id in process_ids}
+    return any(inside.values()) and not families(one for one, is_in in inside.items() if not is_in)
 
 
 def change(group: Path, values: Mapping[str, str], factor: str) -> None:

@@ -25,7 +25,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -72,10 +72,16 @@ class HardwareCounters:
         threads = [thread for process_id in self.process_ids for thread in _threads(process_id)]
         for name, (kind, configuration) in EVENTS.items():
             try:
-                opened = [_open(kind, configuration, thread) for thread in threads]
-                self._open[name] = [descriptor for descriptor, _ in opened]
-                self.with_kernel = self.with_kernel and all(with_kernel for _, with_kernel in opened)
+                self._open[name] = []
+                for thread in threads:
+                    # A thread may end between its being listed and being counted.
+                    with suppress(ProcessLookupError):
+                        descriptor, with_kernel = _open(kind, configuration, thread)
+                        self._open[name].append(descriptor)
+                        self.with_kernel = self.with_kernel and with_kernel
             except OSError as error:
+                for descriptor in self._open.pop(name):
+                    os.close(descriptor)
                 self.missing[name] = _why(error)
 
     def read(self) -> dict[str, float]:

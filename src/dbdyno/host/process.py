@@ -257,22 +257,56 @@ def families(process_ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(stats_of_families(process_ids))
 
 
+def of_each(process_ids: Iterable[int], read: Callable[[int], Found]) -> list[Found]:
+    """What is read of each process that is still there: of a server's, a session or a worker may end between
+    its being listed and being looked at. Raises Gone where all have ended."""
+    found, gone = list[Found](), list[kernel_files.Gone]()
+    for process_id in process_ids:
+        try:
+            found.append(read(process_id))
+        except kernel_files.Gone as ended:
+            gone.append(ended)
+    if gone and not found:
+        raise gone[0]
+    return found
+
+
 def stat_fields(process_id: int | str) -> list[str]:
     """What the kernel tells of a process in `stat`, from its state on: before that stands its name, which may
     hold blanks and brackets (proc_pid_stat(5)). Raises Gone, or UnreadableFile."""
     return kernel_files.counters_text(f"/proc/{process_id}/stat").rpartition(")")[2].split()
 
 
+PARENT_OF_THREADS = 2
+"""The process that starts the kernel's threads has this number, where they are seen at all."""
+FLAGS, OF_KERNEL = 6, 0x00200000
+"""Among `stat_fields`; and the flag PF_KTHREAD (linux/sched.h)."""
+
+
+def kernel_threads() -> frozenset[int]:
+    """The kernel's threads by their numbers. Some may be missing, or all where they are not told (proc(5),
+    `children`), and none is a process of a user's."""
+    try:
+        if not int(stat_fields(PARENT_OF_THREADS)[FLAGS]) & OF_KERNEL:
+            return frozenset()
+        told = kernel_files.counters_text(f"/proc/{PARENT_OF_THREADS}/task/{PARENT_OF_THREADS}/children")
+    except UnreadableFile:
+        return frozenset()
+    # A blank ends each number, so what was cut off has none.
+    return frozenset(map(int, told.rpartition(" ")[0].split()))
+
+
 def stats_of_families(process_ids: Iterable[int], dead: bool = False) -> dict[int, list[str]]:
     """`families`, with the `stat_fields` of each; with the `dead` that nobody has waited for. All of the
-    host's processes are looked at once, because the server of a thousand sessions is a thousand of them.
-    Raises UnreadableFile."""
+    host's processes are looked at once, because the server of a thousand sessions is a thousand of them; not
+    the kernel's own threads, which are most of an idle host's. Raises UnreadableFile."""
     every, children = dict[int, list[str]](), defaultdict[int, list[int]](list)
-    for name in kernel_files.names("/proc"):
-        if name.isdigit():
+    kernels = kernel_threads()
+    for process_id in (int(name) for name in kernel_files.names("/proc") if name.isdigit()):
+        if process_id not in kernels:
             # A worker may end between its being listed and being looked at; that must not hide its relatives.
             with suppress(UnreadableFile):
-                every[int(name)] = stat_fields(name)
+                every[process_id] = stat_fields(process_id)
     for process_id, (state, parent, *_) in every.items():
         if dead or state not in DEAD:
             children[int(parent)].append(process_id)
@@ -300,6 +334,10 @@ class CpuTaken:
 
     by_process: Mapping[int, float]
     of_ended_s: float
+
+    @property
+    def total_s(self) -> float:
+        return sum(self.by_process.values()) + self.of_ended_s
 
     def since(self, before: CpuTaken) -> float:
         """Seconds that were taken in between. What has ended meanwhile counts by ticks."""

@@ -23,6 +23,7 @@ from dbdyno.engines.values import counterpart
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
 from dbdyno.host import fingerprint
+from dbdyno.host.process import of_each
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer, proof
@@ -37,8 +38,7 @@ def held_file(installation: Installation, process_ids: Iterable[int]) -> Path | 
     """The installation's own program or library that one of these processes has mapped; None where none has.
     An installation that names no such file is known by the libraries below its prefix."""
     named = installation.library or (Path(installation.command[-1]) if installation.command else None)
-    for process_id in process_ids:
-        mapped = fingerprint.mapped(process_id)
+    for mapped in of_each(process_ids, fingerprint.mapped):
         if named is not None and named.resolve() in mapped:
             return named.resolve()
         prefix = installation.prefix.resolve()

@@ -14,6 +14,7 @@ from dbdyno.applications.registry import FRONTS
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, DriverFailed, EngineMissing, Mistake
 from dbdyno.frozen import Level, level_text
+from dbdyno.host.process import cpu_taken
 from dbdyno.layers.layer import LayerOfStudy, proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
@@ -89,9 +90,10 @@ class FrontLayer(LayerOfStudy):
         front = running.front
         if evidence.factor != FRONT_KIND or front is None:
             return evidence
-        times = [psutil.Process(process_id).cpu_times() for process_id in front.process.process_ids]
-        spent_s = sum(one.user + one.system for one in times)
-        shown = Reading(value=f"{spent_s:.2f} s of CPU since its start", source="/proc/PID/stat of it")
+        spent_s = cpu_taken((front.process.child.pid,)).total_s
+        shown = Reading(
+            value=f"{spent_s:.2f} s of CPU since its start", source="the CPU clocks of its processes"
+        )
         return evidence.but(exercised=shown)
 
 

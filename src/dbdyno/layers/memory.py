@@ -16,7 +16,7 @@ from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, fingerprint, kernel_files, kernel_values
-from dbdyno.host.process import HugePageFlags, can_do, limit_huge_pages
+from dbdyno.host.process import HugePageFlags, can_do, limit_huge_pages, of_each
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
@@ -241,7 +241,7 @@ def limit_met(running: Running) -> Reading | None:
 def _prove_allocator(level: str, running: Running) -> Evidence:
     """What is mapped, not what was asked for: a preload that the loader ignored leaves no trace in the
     maps."""
-    mapped = {name for process_id in running.process_ids for name in _mapped_allocators(process_id)}
+    mapped = set[str]().union(*of_each(running.process_ids, _mapped_allocators))
     value = " and ".join(sorted(mapped)) or "libc"
     source = f"/proc/PID/maps of process {', '.join(map(str, running.process_ids))}"
     return _evidence("allocator", level, value, source, value == level)
@@ -254,7 +254,7 @@ def _mapped_allocators(process_id: int) -> set[str]:
 
 def _prove_thp(level: str, running: Running) -> Evidence:
     """The kernel itself says of each mapping whether it may stand on huge pages (THPeligible in smaps)."""
-    found = {_thp_in_effect(process_id) for process_id in running.process_ids}
+    found = set(of_each(running.process_ids, _thp_in_effect))
     huge_bytes = _rollup_bytes(running, "AnonHugePages")
     value = " and ".join(sorted(found))
     source = f"THP_enabled and THPeligible of the process's mappings; AnonHugePages {huge_bytes >> 20} MiB"
@@ -340,8 +340,8 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     """The page size of the mappings themselves: an engine that falls back to small pages says so
     nowhere else."""
     sizes: dict[str, int] = {}
-    for process_id in running.process_ids:
-        for name, held_bytes in _mapped_by_page_size(process_id).items():
+    for mapped in of_each(running.process_ids, _mapped_by_page_size):
+        for name, held_bytes in mapped.items():
             sizes[name] = sizes.get(name, 0) + held_bytes
     value = " and ".join(f"{size >> 20} MiB on {name}" for name, size in sorted(sizes.items())) or "off"
     in_effect = set(sizes) == (set() if level == "off" else {level})
@@ -373,10 +373,7 @@ def _mapped_by_page_size(process_id: int) -> dict[str, int]:
 def _prove_malloc(level: str, running: Running) -> Evidence:
     """The server's own loader is asked what it makes of the tunables; it drops one that is unknown or
     out of range."""
-    environments = [
-        kernel_files.text(f"/proc/{process_id}/environ", may_be_empty=True)
-        for process_id in running.process_ids
-    ]
+    environments = of_each(running.process_ids, _environment)
     given = f"GLIBC_TUNABLES={level}"
     if level == "default":
         clean = not any("GLIBC_TUNABLES=" in environment for environment in environments)
@@ -392,6 +389,10 @@ def _prove_malloc(level: str, running: Running) -> Evidence:
         _number(taken.get(name, "")) == _number(asked) for name, asked in wanted.items()
     )
     return _evidence("malloc", level, value, source, in_effect)
+
+
+def _environment(process_id: int) -> str:
+    return kernel_files.text(f"/proc/{process_id}/environ", may_be_empty=True)
 
 
 def _tunables_taken(level: str, process_id: int) -> dict[str, str]:
@@ -423,13 +424,12 @@ def _number(text: str) -> int | str:
 
 def _rollup_bytes(running: Running, *fields: str) -> int:
     """The sum of some fields of smaps_rollup over the server's processes, in bytes."""
-    total = 0
-    for process_id in running.process_ids:
-        for line in kernel_files.text(f"/proc/{process_id}/smaps_rollup", may_be_empty=True).splitlines():
-            name, _, rest = line.partition(":")
-            if name in fields:
-                total += int(rest.split()[0]) << 10
-    return total
+    lines = (line.partition(":") for told in of_each(running.process_ids, _rollup) for line in told)
+    return sum(int(rest.split()[0]) << 10 for name, _, rest in lines if name in fields)
+
+
+def _rollup(process_id: int) -> list[str]:
+    return kernel_files.text(f"/proc/{process_id}/smaps_rollup", may_be_empty=True).splitlines()
 
 
 def _evidence(knob: str, level: str, value: str, source: str, in_effect: bool) -> Evidence:

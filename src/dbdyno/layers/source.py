@@ -9,6 +9,7 @@ from pathlib import Path
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
 from dbdyno.host import fingerprint
+from dbdyno.host.process import of_each
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import LayerOfKnobs, proof
 from dbdyno.layers.platform import OnPlatform
@@ -45,7 +46,7 @@ def built_of(running: Running) -> Built:
 def holds_build(running: Running) -> bool:
     """Whether a process of the server has mapped the very file that was built."""
     program = built_of(running).program
-    return any(program in fingerprint.mapped(process_id) for process_id in running.process_ids)
+    return any(program in mapped for mapped in of_each(running.process_ids, fingerprint.mapped))
 
 
 def build_evidence(factor: str, level: str, value: str, read_from: str, running: Running) -> Evidence:

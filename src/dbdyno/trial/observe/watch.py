@@ -20,7 +20,7 @@ from dbdyno.driver.passwords import query
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host import cgroups, kernel_files
 from dbdyno.host.kernel_files import counters_text
-from dbdyno.host.process import families, family, stat_fields, stats_of_families
+from dbdyno.host.process import families, family, kernel_threads, stat_fields, stats_of_families
 from dbdyno.host.room import memory_bytes, usable_disk_bytes
 from dbdyno.layers.setup import Running
 from dbdyno.records.metrics import GAUGES, SHARED, GaugeSource
@@ -134,9 +134,6 @@ class _CpuTimes:
         return sum(self._last.values()) / TICKS_PER_S
 
 
-KERNEL_THREADS = "/proc/2/task/2/children"
-
-
 @dataclass
 class KernelThreads:
     """CPU seconds of the kernel's own threads: write-back, a file system's journal, io_uring's workers.
@@ -148,11 +145,7 @@ class KernelThreads:
 
     def read(self) -> Counters:
         """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
-        try:
-            threads = counters_text(KERNEL_THREADS).split()
-        except kernel_files.UnreadableFile:
-            threads = []
-        return {"kernel_cpu_s": self._times.read(map(int, threads))}
+        return {"kernel_cpu_s": self._times.read(kernel_threads())}
 
 
 @dataclass
