@@ -37,7 +37,7 @@ from dbdyno.trial.around_load import (
     rows_asked,
 )
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.beside import defaults_of, has_defaults
+from dbdyno.trial.beside import defaults_of, has_defaults, server_compiler
 from dbdyno.trial.check import check
 from dbdyno.trial.correctness import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
@@ -350,6 +350,7 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
         draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
         require_in_effect(draft.evidence)
         draft.defaults = defaults_of(running) if has_defaults(trial, bench) else None
+        draft.compiler = server_compiler(running) if bench.engines else ""
     if running.setup.built is not None:
         with draft.stage(Stage.GATE):
             # Here, because most trials run no build.

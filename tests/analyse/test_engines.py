@@ -54,6 +54,17 @@ def test_each_engine_is_told_with_what_proves_it_and_one_that_never_ran_without(
     assert found.same_rows == ("mariadb@11.8",)
 
 
+def test_compilers_are_held_against_each_other_where_both_are_known() -> None:
+    compilers = ("gcc (Debian) 12.2.0", "gcc (Ubuntu) 7.5.0", "")
+    records = [_record(level).but(compiler=one) for level, one in zip(LEVELS, compilers, strict=True)]
+    found = engines_compared(STUDY, records)
+    assert found is not None and found.compiled_apart == {"mariadb@11.8": "gcc (Ubuntu) 7.5.0"}
+    same = engines_compared(STUDY, [one.but(compiler=compilers[0]) for one in records])
+    assert same is not None and same.compiled_apart == {}
+    unknown = engines_compared(STUDY, [records[0].but(compiler=""), *records[1:]])
+    assert unknown is not None and unknown.compiled_apart == {}
+
+
 def test_rows_that_differ_in_one_image_are_found() -> None:
     records = [
         _record("mariadb@10.11"),

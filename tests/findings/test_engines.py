@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dbdyno.analyse.found import (
     DefaultChanged,
     DefaultsBeside,
@@ -106,3 +108,22 @@ def test_an_upgrade_begins_with_the_statements_that_it_slows_down() -> None:
 
 def test_a_run_that_varies_more_than_the_version_has_the_answer_of_any_run() -> None:
     assert "changed default" not in _answer(*_upgrade(1.3, **{"config.pool": ["64M", "1G"]}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("gcc (Debian 12.2.0-14) 12.2.0", "gcc (Ubuntu) 7.5.0", "gcc 7.5.0 and not by gcc 12.2.0"),
+        ("gcc (Debian) 12.2.0", "gcc (SUSE) 12.2.0", "gcc (SUSE) 12.2.0 and not by gcc (Debian) 12.2.0"),
+        ("gcc 12.2.0", "gcc 12.2.0", ""),
+        ("", "gcc 12.2.0", ""),
+    ],
+)
+def test_a_version_that_another_compiler_made_is_told_with_it(before: str, after: str, told: str) -> None:
+    study, records = _upgrade(1.3)
+    analysis = analyse(study, a_run(study), records)
+    found = EnginesCompared(ran=(OLD.but(compiler=before), NEW.but(compiler=after)))
+    for form in in_every_form(run.document(analysis.but(engines=found))):
+        shown = " ".join(form.replace("\\", "").split())
+        assert (f"compiled by {told}" in shown) is bool(told)
+        assert ("of the compiler and its options" in shown) is bool(told)

@@ -96,6 +96,7 @@ def _ran(level: str, product: str, records: Sequence[Record]) -> EngineRan:
                     version=record.engine_version,
                     origin=evidence.accepted.source if evidence.accepted is not None else "",
                     proof=evidence.effective.source,
+                    compiler=record.compiler,
                     upgraded_by=next((by for by, _ in upgrades.values()), ""),
                     upgrade_s=tuple(seconds for _, (_, seconds) in sorted(upgrades.items())),
                 )

@@ -448,15 +448,17 @@ class CountedVariant(Frozen):
 
 class EngineRan(Frozen):
     """What ran at a level of the factor `engine`: the `product` and its `version`, and in words where it
-    comes from (`origin`) and which file the process held (`proof`). Empty where no trial of it came so
-    far. Where it took over the data of the baseline's, `upgraded_by` says how, in words, and `upgrade_s` has
-    the seconds that this took, for each image of the data."""
+    comes from (`origin`), which file the process held (`proof`), and what compiled it where that is told
+    (`compiler`). Empty where no trial of it came so far. Where it took over the data of the baseline's,
+    `upgraded_by` says how, in words, and `upgrade_s` has the seconds that this took, for each image of the
+    data."""
 
     level: str
     product: str
     version: str = ""
     origin: str = ""
     proof: str = ""
+    compiler: str = absent("")
     upgraded_by: str = absent("")
     upgrade_s: tuple[float, ...] = absent(())
 
@@ -502,6 +504,13 @@ class EnginesCompared(Frozen):
     @property
     def products(self) -> int:
         return len({one.product for one in self.ran})
+
+    @property
+    def compiled_apart(self) -> dict[str, str]:
+        """The compilers of those levels whose compiler is known not to be the baseline's, by level."""
+        before, *others = self.ran
+        told = {one.level: one.compiler for one in others if before.compiler and one.compiler}
+        return {level: compiler for level, compiler in told.items() if compiler != before.compiler}
 
 
 class PlanForm(Frozen):

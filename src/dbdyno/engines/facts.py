@@ -85,7 +85,8 @@ class ComparedBy:
     table by table, in the order of the columns. `defaults` has a row for each setting of the server: its
     name, and the value that it has where nobody sets it, in the server's own words. `level` makes of such a
     value what a study writes. `schema` tells the user's schema, and `notes` what is known of some values in
-    it. A name stands between two of `quote`, because it may be a word of the server's own."""
+    it. `program` has the server's own words on its program, its compiler among them where it names one. A
+    name stands between two of `quote`, because it may be a word of the server's own."""
 
     columns: str
     defaults: str
@@ -93,6 +94,7 @@ class ComparedBy:
     schema: tuple[SchemaQuery, ...] = ()
     notes: tuple[SchemaNote, ...] = ()
     quote: str = '"'
+    program: str = ""
 
     def quoted(self, name: str) -> str:
         """A name as the server's catalogue has it, for a statement."""

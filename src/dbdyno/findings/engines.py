@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,7 +30,13 @@ from dbdyno.report.words.remarks import cause
 
 TITLE = "Engines"
 HEADS = ("engine", "version", "from", "proof")
-KINDS = {"version": ColumnKind.PHRASE, "from": ColumnKind.TEXT, "proof": ColumnKind.TEXT}
+COMPILER = "compiled by"
+KINDS = {
+    "version": ColumnKind.PHRASE,
+    "from": ColumnKind.TEXT,
+    "proof": ColumnKind.TEXT,
+    COMPILER: ColumnKind.PHRASE,
+}
 ABSENT = "–"
 LIST_COMMAS = 4
 """From so many commas on a value is a long list."""
@@ -45,6 +52,9 @@ DEFAULTS = (
     " which something rests that this version had more of. This lists changes; it does not prove a cause."
 )
 SEEN_HEAD = "it had more of"
+COMPILERS = (
+    "Their compilers differ as well, so a ratio is of the compiler and its options as much as of the version."
+)
 
 
 def find(basis: Basis) -> EnginesCompared | None:
@@ -82,6 +92,12 @@ def answer_of_versions(analysis: Analysis) -> tuple[Words, ...]:
     )
 
 
+def _brief(*compilers: str) -> list[str]:
+    """Compilers without who packed them, where that does not make two of them one."""
+    brief = [re.sub(r" ?\([^)]*\)", "", one) for one in compilers]
+    return brief if len({*brief}) == len(brief) else [*compilers]
+
+
 def _errors(analysis: Analysis) -> Counter[str]:
     """How many errors each variant had in its measured parts."""
     counted = Counter[str]()
@@ -100,6 +116,9 @@ def _answer(
         return f"{level} is {one.verdict}{f': {why}' if why else ''}."
     speed = f"{metric_title(analysis)} {effect_text(one.effect)} times"
     parts = [f"{level} is {ANSWERS[one.verdict]} {first}: {speed}"]
+    if level in found.compiled_apart:
+        ours, theirs = _brief(found.compiled_apart[level], found.ran[0].compiler)
+        parts.append(f"compiled by {ours} and not by {theirs}")
     if (statements := analysis.statements_compared) is not None:
         told = Counter(each.told for each in statements.ratios if each.variant == one.name)
         slower, faster = told[RatioPosition.ABOVE], told[RatioPosition.BELOW]
@@ -118,14 +137,20 @@ def _answer(
 
 
 def _body(found: EnginesCompared) -> Iterator[Element]:
-    rows = [(one.level, one.version or ABSENT, one.origin, one.proof) for one in found.ran]
+    told = (*HEADS, COMPILER) if found.compiled_apart else HEADS
+    rows = [
+        (one.level, one.version or ABSENT, one.origin, one.proof, one.compiler or ABSENT)[: len(told)]
+        for one in found.ran
+    ]
     brief = table(HEADS[:2], [row[:2] for row in rows], KINDS, dense=True)
-    yield From(Detail.DETAILS, (table(HEADS, rows, KINDS, dense=True),), (brief,))
+    yield From(Detail.DETAILS, (table(told, rows, KINDS, dense=True),), (brief,))
     if any(one.upgraded_by for one in found.ran):
         yield from _upgrades(found)
     yield Lines((*_rows(found),))
     if found.products > 1:
         yield Notes((PRODUCTS,))
+    elif found.compiled_apart:
+        yield Notes((COMPILERS,))
 
 
 def _upgrades(found: EnginesCompared) -> Iterator[Element]:

@@ -472,6 +472,7 @@ class Record(Frozen):
     remedy: str = ""
     mistaken: bool = absent(False)
     engine_version: str = ""
+    compiler: str = absent("")
     ready_s: float | None = None
     stages_s: dict[str, float] = Field(default_factory=dict)
     reset: dict[str, Level] = Field(default_factory=dict)

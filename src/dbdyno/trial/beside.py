@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,6 +35,7 @@ from dbdyno.host.fingerprint import Host
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
+from dbdyno.layers.config import held_file
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import ComparisonRun
@@ -102,6 +104,24 @@ def defaults_of(running: Running) -> dict[str, str]:
     asked = running.setup.engine.compared
     rows = running.ask(asked.defaults) if asked is not None else []
     return {str(name): answer_text(value) for name, value in rows if value is not None}
+
+
+COMPILED = re.compile(r"compiled by ([^,]+)")
+
+
+def server_compiler(running: Running) -> str:
+    """What compiled the server's program, by its own word, or else by what a compiler leaves in a file; empty
+    where neither tells."""
+    asked = running.setup.engine.compared
+    if asked is not None and asked.program:
+        [[told]] = running.ask(asked.program)
+        named = COMPILED.search(answer_text(told) if told is not None else "")
+        return named[1] if named is not None else ""
+    # Here, because most servers are asked.
+    from dbdyno.obtain.binary.read import compilers_of
+
+    file = held_file(running.setup.installation, running.process_ids)
+    return " and ".join(compilers_of(file)) if file is not None else ""
 
 
 def not_in_effect(

@@ -80,6 +80,7 @@ class Draft:
     capacity: Capacity | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     defaults: Mapping[str, str] | None = None
+    compiler: str = ""
     _running: Running | None = None
     _ready_s: float | None = None
     _filled: Filled | None = None
@@ -318,6 +319,7 @@ class Draft:
             remedy=self._remedy,
             mistaken=self._mistaken,
             engine_version=self._engine_version,
+            compiler=self.compiler,
             ready_s=self._ready_s if timed else None,
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),

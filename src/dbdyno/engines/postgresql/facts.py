@@ -85,6 +85,7 @@ OF_TABLES = (
 COMPARED_BY = ComparedBy(
     columns=OF_INFORMATION_SCHEMA.format(schema="'public'"),
     defaults="SELECT name, boot_val || COALESCE(' ' || unit, '') FROM pg_settings",
+    program="SELECT version()",
     level=level,
     schema=(
         SchemaQuery(

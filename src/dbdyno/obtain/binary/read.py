@@ -191,6 +191,18 @@ def needed_libraries(file: Path) -> tuple[str, ...]:
         raise DynoError(f"{file} is no program: {error}", "remove its folder and fetch it again") from None
 
 
+@cache
+def compilers_of(file: Path) -> tuple[str, ...]:
+    """`compilers` of a file; none for one that is no ELF file, or of which a packager took their names."""
+    from elftools.common.exceptions import ELFError
+
+    try:
+        with file.open("rb") as stream:
+            return compilers(ELFFile(stream))
+    except (OSError, ELFError):
+        return ()
+
+
 def build_id_of(file: Path) -> str:
     """In hexadecimal; empty for a file without one, and for one that is no ELF file."""
     # Here, because the layers of every study come through here, and few studies read a program.
