@@ -17,9 +17,9 @@ from dbdyno.host.cache import Tell
 from dbdyno.host.process import die_with_parent
 from dbdyno.interrupts import shielded
 from dbdyno.serve.address import Address
-from dbdyno.serve.errand import READY, Errand
+from dbdyno.serve.errand import DRAWN_S, FETCHED_S, READY, Errand
 
-START_S, END_S = 60.0, 15.0
+START_S, END_S = 60.0, DRAWN_S + FETCHED_S + 5.0
 """So long the child has at most to load what it needs, and to end."""
 
 

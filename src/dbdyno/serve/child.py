@@ -13,11 +13,8 @@ import sys
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address
 from dbdyno.serve.application import StoreApplication
-from dbdyno.serve.errand import READY, Errand
+from dbdyno.serve.errand import DRAWN_S, FETCHED_S, READY, Errand
 from dbdyno.serve.server import serve
-
-FAREWELL_S = 10.0
-"""So long at most the last page is drawn and fetched, when the run is over."""
 
 
 def main() -> None:
@@ -43,9 +40,13 @@ def main() -> None:
 
 async def _farewell(application: StoreApplication, path: str, ended: asyncio.Event) -> None:
     """Whoever has the run's page open gets the one of the run that is over."""
+    if path not in application.following.queues.values():
+        ended.set()
+        return
     try:
-        async with asyncio.timeout(FAREWELL_S):
+        async with asyncio.timeout(DRAWN_S):
             await application.drawn_anew(path)
+        async with asyncio.timeout(FETCHED_S):
             await application.fetched(path)
     except TimeoutError:
         pass

@@ -6,6 +6,9 @@ from dbdyno.frozen import Frozen
 
 READY = "ready\n"
 """The answer, once all is loaded that pages need."""
+DRAWN_S, FETCHED_S = 60.0, 10.0
+"""So long at most the last page is drawn for whoever follows the run, and then fetched. A busy host may take
+long to draw, and whoever has gone never fetches."""
 
 
 class Errand(Frozen):
