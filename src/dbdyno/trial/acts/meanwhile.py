@@ -282,6 +282,9 @@ class ActsBeside:
             self._journal.note_processes(sorted(members))
         noted |= members
 
+    def _names_of_sessions(self) -> dict[int, str]:
+        return {one.session: one.act.name for one in self._going if one.session is not None}
+
     def _look_on(self) -> None:
         """Asks who waits for whom while the load goes on."""
         locks = self._running.setup.engine.locks
@@ -290,8 +293,10 @@ class ActsBeside:
         with suppress(DriverFailed), conversation(self._running.server.url) as ask:
             self._begun.wait()
             while not self._over.wait(LOOK_EVERY_S):
-                names = {one.session: one.act.name for one in self._going if one.session is not None}
+                names = self._names_of_sessions()
                 rows = ask(locks.blocked.format(acts=", ".join(map(str, names)) or "0"))
+                # An act may begin, and one may end, while the server answers.
+                names |= self._names_of_sessions()
                 # Of all variants alike it is asked, and told of what an act was there for.
                 if any(one.began_s is not None and one.ended_s is None for one in self._going):
                     self._seen.add(rows, names)
