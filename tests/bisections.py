@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class World:
     strange: frozenset[int] = frozenset()
     statements: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def line(self) -> Line:
         return Line(along=self.along, points=tuple(map(self._point, range(self.last + 1))))
 
@@ -52,9 +53,13 @@ class World:
             return Point(name=str(place), title=f"PostgreSQL {place}.4", levels=levels)
         return Point(name=f"c{place}", title=f"Change {place}", levels={VARIED: f"{place:040x}"})
 
-    @property
+    @cached_property
     def study(self) -> Study:
         return on_line(a_study(blocks=self.blocks, goal=Goal(margin=0.01)), self.line)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {self.line.variant(place): place for place in range(self.last + 1)}
 
     def run(self, seed: int = 1) -> BisectionRun:
         counting = Counting(by="nothing" if self.executed is None else "valgrind")
@@ -69,9 +74,7 @@ class World:
         )
 
     def place(self, trial: Trial) -> int:
-        return next(
-            place for place, point in enumerate(self.line.points) if point.levels == trial.variant.levels
-        )
+        return self._places[trial.variant.name]
 
     def is_slow(self, place: int) -> bool:
         return self.slow is not None and place >= self.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import gc
 import hashlib
 import json
@@ -9,6 +11,7 @@ import os
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -137,7 +140,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end, so looking for garbage in it finds nothing. Workers
-    spend a twentieth of their time in looking for it elsewhere, if that is done as often as by default."""
+    spend a twentieth of their time in looking for it elsewhere, if that is done as often as by default.
+    What draws figures is bundled once for all workers."""
+    if (page := sys.modules.get("dbdyno.report.renderers.page")) is not None:
+        setattr(page, "vega", functools.cache(functools.partial(made_once, "vega.js", page.vega)))  # noqa: B010
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -154,6 +160,18 @@ def pytest_runtest_makereport(
         if objected is not None:
             report.outcome, report.longrepr = "failed", objected
     return report
+
+
+def made_once(name: str, make: Callable[[], str]) -> str:
+    """What `make` gives, which one worker asks for on behalf of all of a session."""
+    if not OF_SESSION.parent.is_dir():
+        return make()
+    OF_SESSION.mkdir(exist_ok=True)
+    kept = OF_SESSION / name
+    with cache.held(kept.with_suffix(".lock")):
+        if not kept.exists():
+            kept.write_bytes(make().encode())
+    return kept.read_bytes().decode()
 
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
@@ -280,6 +298,29 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
     cache.release()
 
 
+GET_FLAGS, SET_FLAGS, TOP_OF_TREES = 0x80086601, 0x40086602, 0x00020000
+"""FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL (linux/fs.h)."""
+
+
+def lay_apart(folder: Path) -> None:
+    """Has ext4 lay what a folder will hold far apart. Without a journal it looks past all that was removed
+    near by in the last minutes for each file that it makes, and tests remove many."""
+    line = os.open(folder, os.O_RDONLY)
+    try:
+        flags = struct.unpack("l", fcntl.ioctl(line, GET_FLAGS, struct.pack("l", 0)))[0]
+        fcntl.ioctl(line, SET_FLAGS, struct.pack("l", flags | TOP_OF_TREES))
+    except OSError:
+        # Another file system has no such flag.
+        pass
+    finally:
+        os.close(line)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folders_of_tests_lie_apart(tmp_path_factory: pytest.TempPathFactory) -> None:
+    lay_apart(tmp_path_factory.getbasetemp())
+
+
 @pytest.fixture
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Dyno's own folders, all inside a folder of this test. Returns that folder."""
@@ -340,7 +381,9 @@ def quick_gate(monkeypatch: pytest.MonkeyPatch) -> None:
 def shared_cache(fetched_engines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache for several tests, because the data of a server take many seconds to make."""
     home = tmp_path_factory.mktemp("cache")
-    (home / "dyno").mkdir()
+    for folder in (home / "dyno", *(home / "dyno" / name for name in ("pristine", "trials"))):
+        folder.mkdir(mode=0o700)
+        lay_apart(folder)
     (home / "dyno" / "engines").symlink_to(fetched_engines)
     return home
 

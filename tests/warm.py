@@ -24,9 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -34,7 +34,8 @@ from typing import IO, Any, Self
 import pytest
 
 from dbdyno.cli import main
-from tests.conftest import wait_for_no_disk
+from dbdyno.report.renderers import page
+from tests.conftest import made_once, wait_for_no_disk
 
 NUMBER = struct.Struct("=q")
 """How the number of a process and its exit code are told."""
@@ -182,6 +183,7 @@ def _forked(line: socket.socket) -> bool:
     for name in json.loads(line.recv(MOST_BYTES)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    page.vega = cache(partial(str, made_once("vega.js", partial(_by_a_fork, page.vega))))
     # What was imported is no garbage, and each process would copy the pages in which it is looked at.
     gc.collect()
     gc.freeze()
@@ -201,6 +203,18 @@ def _forked(line: socket.socket) -> bool:
             return True
         for one in lines:
             os.close(one)
+
+
+def _by_a_fork(make: Callable[[], str]) -> str:
+    """What a process of its own makes: to draw begins threads, and what forks must have none."""
+    with tempfile.TemporaryFile() as made:
+        if (process_id := os.fork()) == 0:
+            made.write(make().encode())
+            made.flush()
+            os._exit(0)
+        os.waitpid(process_id, 0)
+        made.seek(0)
+        return made.read().decode()
 
 
 def _keep(lines: Sequence[int]) -> None:

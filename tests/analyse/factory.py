@@ -12,6 +12,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -178,14 +179,12 @@ def an_evidence(factor: str, level: Level) -> Evidence:
 
 
 def a_tally(study: Study, operations: int, throughput: float, random: np.random.Generator) -> Tally:
-    mean_us = study.workload.clients / throughput * 1e6
-    sample = np.maximum(random.lognormal(math.log(mean_us * 0.9), 0.45, 20_000), 1.0).astype(int)
-    points = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
-    latency = dict(zip(points, np.percentile(sample, list(points.values())).tolist(), strict=True))
-    latency |= {
-        "count": operations, "sum": float(sample.mean() * operations), "mean": float(sample.mean()),
-        "min": float(sample.min()), "max": float(sample.max()),
-    }  # fmt: skip
+    begun = random.bit_generator.state
+    drawn = (begun["state"]["state"], begun["state"]["inc"], begun["has_uint32"], begun["uinteger"])
+    latency, histogram, random.bit_generator.state = _latencies(
+        study.workload.clients / throughput * 1e6, *drawn
+    )
+    latency = {**latency, "count": operations, "sum": latency["mean"] * operations}
     tally = {
         "workload": "tpcb", "protocol": "firebird", "server_version": "5.0.4", "backend": "blocking",
         "threads": 2, "clients": study.workload.clients, "seed": study.seed or 0,
@@ -200,9 +199,27 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
         "system_calls_per_op": None, "saturated": None, "open_loop": None,
         "series": a_series(throughput, random), "fine_series": None, "recall": None, "phases": [],
         "replay": None,
-        "histogram_unit": "ns", "histogram": encode_histogram(sample * 1000), "interrupted": False,
+        "histogram_unit": "ns", "histogram": histogram, "interrupted": False,
     }  # fmt: skip
     return make_tally(**tally)
+
+
+@lru_cache(maxsize=2000)
+def _latencies(
+    mean_us: float, state: int, increment: int, has_uint32: int, uinteger: int
+) -> tuple[dict[str, float], str, Mapping[str, Any]]:
+    """What a sample that a generator draws in a state says, its histogram, and the generator's state
+    afterwards. Tests ask for the same over and over."""
+    random = np.random.default_rng()
+    random.bit_generator.state = {
+        "bit_generator": "PCG64", "state": {"state": state, "inc": increment},
+        "has_uint32": has_uint32, "uinteger": uinteger,
+    }  # fmt: skip
+    sample = np.maximum(random.lognormal(math.log(mean_us * 0.9), 0.45, 20_000), 1.0).astype(int)
+    points = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
+    latency = dict(zip(points, np.percentile(sample, list(points.values())).tolist(), strict=True))
+    latency |= {"mean": float(sample.mean()), "min": float(sample.min()), "max": float(sample.max())}
+    return latency, encode_histogram(sample * 1000), random.bit_generator.state
 
 
 def a_series(
@@ -249,10 +266,12 @@ def _slots(values: Sequence[int] | np.ndarray) -> list[tuple[int, int]]:
     """Slots and their counts, rising."""
     whole = np.maximum(np.asarray(values, dtype=np.int64), 1)
     buckets = np.frexp(np.maximum(whole, 2047).astype(float))[1] - 11
-    slots, counts = np.unique(((buckets + 1) << 10) + (whole >> buckets) - 1024, return_counts=True)
-    return list(zip(slots.tolist(), counts.tolist(), strict=True))
+    counts = np.bincount(((buckets + 1) << 10) + (whole >> buckets) - 1024)
+    slots = np.flatnonzero(counts)
+    return list(zip(slots.tolist(), counts[slots].tolist(), strict=True))
 
 
+@lru_cache(maxsize=4000)
 def _zigzag(number: int) -> bytes:
     value = (number << 1) ^ (number >> 63)
     out = b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from functools import cache
 
 from dbdyno.analyse import Analysis
@@ -198,20 +199,24 @@ def with_an_application(record: Record, database_ms: float) -> Record:
     return changed(record, observation=record.observation.model_copy(update={"totals": totals}))
 
 
-CASES = {
-    "application": application,
-    "all_verdicts": all_verdicts,
-    "many": many,
-    "two_factors": two_factors,
-    "file_systems": file_systems,
-    "fleet": fleet,
-    "nothing_run": nothing_run,
-    "one_block": one_block,
-    "baseline_broken": baseline_broken,
-    "guards": guards,
-    "placebos": placebos,
-    "hostile": hostile,
+CASES: dict[str, Callable[[], Analysis]] = {
+    case.__name__: cache(case)
+    for case in (
+        application,
+        all_verdicts,
+        many,
+        two_factors,
+        file_systems,
+        fleet,
+        nothing_run,
+        one_block,
+        baseline_broken,
+        guards,
+        placebos,
+        hostile,
+    )
 }
+"""Each is analysed once, for all tests that look at it."""
 
 
 LONG = re.compile(r"-?\d+\.\d{10,}(e[+-]?\d+)?")

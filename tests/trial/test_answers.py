@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -179,6 +181,16 @@ def test_the_order_of_rows_and_the_spelling_of_numbers_do_not_matter(
         load, tmp_path / "other", "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (2.0, 'y'), ('1', 'x')"
     )
     assert one == other and one[0].rows == 2
+
+
+@given(st.text("0123456789.-+eE_ x\u0663\n", max_size=40) | st.integers() | st.floats())
+def test_a_text_is_a_number_where_python_takes_it_for_a_finite_one(value: str | float) -> None:
+    text = str(value)
+    with suppress(InvalidOperation):
+        if (number := Decimal(text.strip())).is_finite():
+            assert answers._plain(value) == f"{number.normalize():f}"
+            return
+    assert answers._plain(value) == text.rstrip()
 
 
 @pytest.mark.parametrize(

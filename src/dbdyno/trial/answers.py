@@ -453,20 +453,30 @@ def _digest(row: Sequence[Value]) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: DIGEST_BITS // 8])
 
 
+PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,26}")
+"""A number that all engines write in this way; a longer one is rounded."""
+NUMBER_FORM = re.compile(r"_*[-+]?[\d_]*\.?[\d_]*(?:[eE]_*[-+]?[\d_]+)?_*")
+"""Whatever `Decimal` takes for a finite number. Most texts are none, and it would raise for each of them."""
+
+
 def _plain(value: Value) -> str:
     """A value as all engines would write it: a number without what does not change it, a text without the
     spaces that a fixed width adds."""
     if value is None:
         return "\0"
-    number = _number(value)
-    return str(value).rstrip() if number is None else f"{number.normalize():f}"
+    text = str(value)
+    if PLAIN_INTEGER.fullmatch(text) is not None:
+        return text
+    number = _number(text)
+    return text.rstrip() if number is None else f"{number.normalize():f}"
 
 
 def _number(value: Value) -> Decimal | None:
-    if value is None:
+    text = "" if value is None else str(value).strip()
+    if NUMBER_FORM.fullmatch(text) is None:
         return None
     try:
-        number = Decimal(str(value).strip())
+        number = Decimal(text)
     except InvalidOperation:
         return None
     return number if number.is_finite() else None

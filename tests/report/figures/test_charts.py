@@ -21,7 +21,7 @@ from dbdyno.report.figures.charts import PART_COLOURS, figure
 from dbdyno.report.renderers import html as document_html
 from tests.report.cases import CASES
 from tests.report.figures.gate_cases import GATE
-from tests.report.forms import as_page, over_days, with_frontier
+from tests.report.forms import as_page, over_days, page_of_case, with_frontier
 
 
 def test_every_part_of_an_operation_has_a_colour_of_its_own() -> None:
@@ -36,12 +36,8 @@ def test_microseconds_are_written_in_full(us: float, label: str) -> None:
     assert label in re.findall(r">([^<>]+)</text>", drawn)
 
 
-def of_case(name: str) -> str:
-    return as_page(CASES[name]())
-
-
 PAGES: dict[str, Callable[[], str]] = {
-    **{name: partial(of_case, name) for name in CASES},
+    **{name: partial(page_of_case, name) for name in CASES},
     "frontier of searches": lambda: as_page(with_frontier()),
     "trend": lambda: document_html.render(trend.document(over_days())),
 }

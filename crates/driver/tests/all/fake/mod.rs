@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +69,16 @@ pub enum Attack {
     ResetSometimes,
 }
 
+impl Attack {
+    /// Of an answer, the byte that is changed; 0 where it is not one byte.
+    pub fn place(self) -> usize {
+        match self {
+            Attack::SetByte { at, .. } | Attack::TurnBit { at } => at,
+            _ => 0,
+        }
+    }
+}
+
 /// The answers of a protocol.
 pub trait Voice: Send {
     /// What is said before the client has said anything.
@@ -95,6 +105,15 @@ fn voice(protocol: Protocol) -> Box<dyn Voice> {
 
 /// No answer of either protocol has more bytes than this.
 pub const LONGEST_ANSWER: usize = 120;
+
+/// The bytes of the longest answer that was given at each stage of each protocol.
+static LONGEST_GIVEN: [[AtomicUsize; Stage::ALL.len()]; 2] =
+    [const { [const { AtomicUsize::new(0) }; Stage::ALL.len()] }; 2];
+
+/// How many bytes the longest answer has that any connection was given at a stage.
+pub fn longest_given(protocol: Protocol, stage: Stage) -> usize {
+    LONGEST_GIVEN[protocol as usize][stage as usize].load(Ordering::Relaxed)
+}
 
 /// A server on a free port of the loopback interface; it ends when it is dropped.
 pub struct Fake {
@@ -130,7 +149,7 @@ impl Fake {
                 };
                 let over = Arc::clone(&over);
                 let mut connection =
-                    Connection { stream, voice: voice(protocol), stage, attack, attacked: 0, over };
+                    Connection { stream, protocol, voice: voice(protocol), stage, attack, attacked: 0, over };
                 // A client that goes away in the middle is what this is about.
                 std::thread::spawn(move || drop(connection.serve()));
             }
@@ -161,6 +180,7 @@ impl Drop for Fake {
 
 struct Connection {
     stream: TcpStream,
+    protocol: Protocol,
     voice: Box<dyn Voice>,
     stage: Stage,
     attack: Attack,
@@ -210,6 +230,7 @@ impl Connection {
 
     fn say(&mut self, stage: Stage, answer: Vec<u8>) -> Io {
         assert!(answer.len() <= LONGEST_ANSWER);
+        LONGEST_GIVEN[self.protocol as usize][stage as usize].fetch_max(answer.len(), Ordering::Relaxed);
         if stage != self.stage {
             return self.write(&answer);
         }
