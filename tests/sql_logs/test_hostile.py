@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -243,8 +244,11 @@ def statements(path: Path, log: bytes, whole: bool = False) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("logs") / "log"
+def path() -> Iterator[Path]:
+    """A file in memory where that is to be had, because a disk would write each of its many contents."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder) / "log"
 
 
 @pytest.mark.parametrize("form", FORMS)
