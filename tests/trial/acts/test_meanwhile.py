@@ -7,7 +7,10 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -23,11 +26,13 @@ from dbdyno.study.nouns import Reference
 from dbdyno.study.soak import Meanwhile
 from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.acts import meanwhile
-from dbdyno.trial.acts.meanwhile import place_of_server, shortened, statements_of
+from dbdyno.trial.acts.meanwhile import ActsBeside, place_of_server, shortened, statements_of
 from tests.needs import needs_pgbouncer, skipping_blocked
 from tests.trials import alone_on_host, bench_of, study_of
 
 SECONDS = 4.0
+HOLDER, WAITER = 7, 8
+"""Sessions of a server."""
 Carry = Callable[..., Record]
 
 
@@ -52,6 +57,27 @@ def carried(homes_with_data: Path) -> Carry:
 
 def sql(text: str, name: str = "act", at_s: float = 1.0) -> Meanwhile:
     return Meanwhile(name=name, at_s=at_s, sql=text)
+
+
+def test_an_act_that_begins_while_the_server_answers_is_told_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, homes: Path
+) -> None:
+    setup = SimpleNamespace(scratch=homes, engine=SimpleNamespace(locks=SimpleNamespace(blocked="{acts}")))
+    running = SimpleNamespace(setup=setup, server=SimpleNamespace(url=""))
+    with open_journal() as journal:
+        beside = ActsBeside(cast(Any, running), [sql("SELECT pg_sleep(1)", "hold")], 0.0, journal)
+    [going] = beside._going
+
+    def ask(acts: str) -> list[tuple[object, ...]]:
+        assert acts == "0"
+        going.session, going.began_s = HOLDER, 0.0
+        beside._over.set()
+        return [(WAITER, "UPDATE t", HOLDER, "SELECT pg_sleep(1)", "t", 0)]
+
+    monkeypatch.setattr(meanwhile, "conversation", lambda url: nullcontext(ask))
+    beside._begun.set()
+    beside._look_on()
+    assert [(one.waiter, one.blocker) for one in beside._seen.told()] == [("UPDATE t", "hold")]
 
 
 def test_statements_are_split_where_no_quote_holds_the_semicolon() -> None:
