@@ -209,10 +209,12 @@ def _by_a_fork(make: Callable[[], str]) -> str:
     """What a process of its own makes: to draw begins threads, and what forks must have none."""
     with tempfile.TemporaryFile() as made:
         if (process_id := os.fork()) == 0:
-            made.write(make().encode())
-            made.flush()
-            os._exit(0)
-        os.waitpid(process_id, 0)
+            with contextlib.suppress(Exception):
+                made.write(make().encode())
+                made.flush()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(process_id, 0)[1] == 0, "what it makes cannot be made"
         made.seek(0)
         return made.read().decode()
 

@@ -161,6 +161,7 @@ fn no_single_wrong_byte_crashes_or_hangs() {
         .collect();
     for protocol in [Protocol::Mysql, Protocol::Postgresql] {
         try_all(protocol, &[Attack::None], &["epoll"], |_, _, _| ());
+        assert!(Stage::ALL.iter().all(|stage| fake::longest_given(protocol, *stage) > 0));
         try_all(protocol, &attacks, &["epoll"], |_, _, _| ());
     }
 }
