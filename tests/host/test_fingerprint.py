@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
-from dbdyno.host.fingerprint import Host, Installed, core_count, fingerprint
+import pytest
+
+from dbdyno.host.fingerprint import Host, Installed, core_count, find_library, fingerprint, library_of
 
 
 def test_the_fingerprint_is_json_and_names_what_was_measured(homes: Path) -> None:
@@ -31,3 +34,24 @@ def test_facts_are_written_as_they_were_read() -> None:
         assert Host.model_validate(read).model_dump() == read
     told = {"engine": "sqlite", "version": "3.53", "origin": "a wheel", "digest": "ab", "threads": "safe"}
     assert Installed.model_validate(told).model_dump() == told
+
+
+@pytest.mark.parametrize(
+    ("here", "told"),
+    [
+        (("libmimalloc.so.3",), ("libmimalloc.so.3", "apt-get install libmimalloc3")),
+        (("libmimalloc.so.2",), ("libmimalloc.so.2", "apt-get install libmimalloc2.0")),
+        (
+            (),
+            ("libmimalloc.so.3", "apt-get install libmimalloc3, or libmimalloc2.0 on an older release"),
+        ),
+    ],
+)
+def test_an_allocator_is_found_by_the_name_of_each_release(
+    here: tuple[str, ...], told: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in here:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys.modules[library_of.__module__], "FOLDERS", (str(tmp_path),))
+    assert library_of("mimalloc") == told
+    assert (find_library("mimalloc") is not None) is bool(here)

@@ -257,11 +257,11 @@ def _disk(folder: Path) -> Disk:
 
 
 ALLOCATORS = {
-    "jemalloc": ("libjemalloc.so.2", "libjemalloc2"),
-    "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
-    "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
+    "jemalloc": (("libjemalloc.so.2", "libjemalloc2"),),
+    "tcmalloc": (("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),),
+    "mimalloc": (("libmimalloc.so.3", "libmimalloc3"), ("libmimalloc.so.2", "libmimalloc2.0")),
 }
-"""Each allocator's library and the package of the distribution that holds it."""
+"""Each allocator's library and the package of the distribution that holds it, in its latest releases."""
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 THP_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -274,7 +274,18 @@ PAGE_BYTES = {"2M": 2 << 20, "1G": 1 << 30}
 
 def find_library(allocator: str) -> Path | None:
     """The allocator's library on this host; None when it is not installed."""
-    return find(ALLOCATORS[allocator][0])
+    return find(library_of(allocator)[0])
+
+
+def library_of(allocator: str) -> tuple[str, str]:
+    """The file name of the allocator's library, and what installs it: of that which is here, else of the
+    latest."""
+    latest, *older = ALLOCATORS[allocator]
+    for file, package in (latest, *older):
+        if find(file) is not None:
+            return file, f"apt-get install {package}"
+    or_older = "".join(f", or {package} on an older release" for _, package in older)
+    return latest[0], f"apt-get install {latest[1]}{or_older}"
 
 
 FOLDERS = (

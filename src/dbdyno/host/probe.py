@@ -21,7 +21,15 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import cgroups, kernel_files, kernel_values, paths, perf
-from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library, pod_seen
+from dbdyno.host.fingerprint import (
+    ALLOCATORS,
+    HUGE_PAGES,
+    PAGE_BYTES,
+    THP_MODE,
+    find_library,
+    library_of,
+    pod_seen,
+)
 from dbdyno.host.journal import Journal
 from dbdyno.host.process import HugePageFlags, limit_huge_pages
 from dbdyno.host.volumes import loop, mounts
@@ -225,10 +233,11 @@ def _limit(pages: HugePageFlags) -> str:
 
 
 def _allocators(_journal: Journal) -> Iterator[_Line]:
-    for name, (file, package) in ALLOCATORS.items():
+    for name in ALLOCATORS:
         library = find_library(name)
         if library is None:
-            yield _no(name, f"{file} is not installed", f"apt-get install {package}")
+            file, installs = library_of(name)
+            yield _no(name, f"{file} is not installed", installs)
             continue
         loaded = subprocess.run(
             ["cat", "/proc/self/maps"],

@@ -72,10 +72,10 @@ class Preload(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """By its name alone, because the loader knows where a host's libraries are."""
         part = partial(Part, factor="memory.allocator")
-        file, package = fingerprint.ALLOCATORS[self.allocator]
+        file, installs = fingerprint.library_of(self.allocator)
         return (
             part(place=PartPlace.ENVIRONMENT, name="LD_PRELOAD", value=file),
-            part(place=PartPlace.BY_HAND, name=file, value=f"apt-get install {package}"),
+            part(place=PartPlace.BY_HAND, name=file, value=installs),
         )
 
     def require_here(self) -> None:
@@ -87,8 +87,8 @@ class Preload(Request):
     def _library(self) -> Path:
         library = fingerprint.find_library(self.allocator)
         if library is None:
-            file, package = fingerprint.ALLOCATORS[self.allocator]
-            raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
+            file, installs = fingerprint.library_of(self.allocator)
+            raise Blocked("memory.allocator", f"{file} is not installed", installs)
         return library
 
 
