@@ -143,7 +143,7 @@ def pytest_collection_finish() -> None:
     spend a twentieth of their time in looking for it elsewhere, if that is done as often as by default.
     What draws figures is bundled once for all workers."""
     if (page := sys.modules.get("dbdyno.report.renderers.page")) is not None:
-        setattr(page, "vega", functools.cache(functools.partial(made_once, "vega.js", page.vega)))  # noqa: B010
+        setattr(page, "vega", functools.cache(functools.partial(once_in_session, "vega.js", page.vega)))  # noqa: B010
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -162,16 +162,23 @@ def pytest_runtest_makereport(
     return report
 
 
-def made_once(name: str, make: Callable[[], str]) -> str:
-    """What `make` gives, which one worker asks for on behalf of all of a session."""
-    if not OF_SESSION.parent.is_dir():
-        return make()
+@contextmanager
+def kept_for_all(name: str) -> Iterator[Path]:
+    """What one worker makes at this place for all of a session; no other one looks at it within."""
     OF_SESSION.mkdir(exist_ok=True)
     kept = OF_SESSION / name
     with cache.held(kept.with_suffix(".lock")):
+        yield kept
+
+
+def once_in_session(name: str, make: Callable[[], str]) -> str:
+    """What `make` gives, which one worker asks for on behalf of all of a session."""
+    if not OF_SESSION.parent.is_dir():
+        return make()
+    with kept_for_all(name) as kept:
         if not kept.exists():
             kept.write_bytes(make().encode())
-    return kept.read_bytes().decode()
+        return kept.read_bytes().decode()
 
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
@@ -195,9 +202,7 @@ def copied_data(life: Life) -> Callable[[Installation, Path, Mapping[str, Level]
             initialise(installation, data, settings)
             return
         shape = f"{installation.version} {installation.digest} {sorted(settings.items())}"
-        kept = OF_SESSION / f"{installation.engine}-{hashlib.sha256(shape.encode()).hexdigest()[:16]}"
-        OF_SESSION.mkdir(exist_ok=True)
-        with cache.held(kept.with_suffix(".lock")):
+        with kept_for_all(f"{installation.engine}-{hashlib.sha256(shape.encode()).hexdigest()[:16]}") as kept:
             if not kept.exists():
                 begun = kept.with_suffix(f".{os.getpid()}")
                 initialise(installation, begun, settings)
@@ -225,10 +230,8 @@ def filled_once(
     own = given is None and ENGINES.get(setup.engine.name) is setup.engine and not setup.data_maker.writes
     if not own or pristine._contents(setup.job, bench):
         return FILL(making, setup, creation, bench, seed, given)
-    kept = OF_SESSION / f"filled-{pristine._key(setup, creation, bench, seed)}"
-    told, asked = kept.with_suffix(".json"), kept.with_suffix(".asked")
-    OF_SESSION.mkdir(exist_ok=True)
-    with cache.held(kept.with_suffix(".lock")):
+    with kept_for_all(f"filled-{pristine._key(setup, creation, bench, seed)}") as kept:
+        told, asked = kept.with_suffix(".json"), kept.with_suffix(".asked")
         if kept.exists():
             require_disk(making, pristine.SPARE_BYTES, "the pristine data")
             shutil.copytree(kept, making, copy_function=copy_without_holes, dirs_exist_ok=True)

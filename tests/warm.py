@@ -35,7 +35,7 @@ import pytest
 
 from dbdyno.cli import main
 from dbdyno.report.renderers import page
-from tests.conftest import made_once, wait_for_no_disk
+from tests.conftest import once_in_session, wait_for_no_disk
 
 NUMBER = struct.Struct("=q")
 """How the number of a process and its exit code are told."""
@@ -183,7 +183,7 @@ def _forked(line: socket.socket) -> bool:
     for name in json.loads(line.recv(MOST_BYTES)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    page.vega = cache(partial(str, made_once("vega.js", partial(_by_a_fork, page.vega))))
+    page.vega = cache(partial(str, once_in_session("vega.js", partial(_by_a_fork, page.vega))))
     # What was imported is no garbage, and each process would copy the pages in which it is looked at.
     gc.collect()
     gc.freeze()

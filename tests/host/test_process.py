@@ -113,10 +113,10 @@ def test_what_has_ended_is_passed_over_unless_nothing_is_left() -> None:
     def name(process_id: int) -> str:
         return kernel_files.text(f"/proc/{process_id}/comm")
 
-    assert process.of_each([ended.pid, os.getpid()], name) == [name(os.getpid())]
-    assert process.of_each([], name) == []
+    assert list(process.of_each([ended.pid, os.getpid()], name)) == [name(os.getpid())]
+    assert list(process.of_each([], name)) == []
     with pytest.raises(kernel_files.Gone):
-        process.of_each([ended.pid], name)
+        list(process.of_each([ended.pid], name))
 
 
 def test_a_worker_that_has_ended_does_not_hide_the_others() -> None:

@@ -35,7 +35,7 @@ from dbdyno.report.renderers import terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.analyse.frontier_cases import found
 from tests.analyse.trend_cases import STUDY, a_trend_run
-from tests.conftest import made_once
+from tests.conftest import once_in_session
 from tests.report.cases import CASES, HOSTILE, fraction_of_seven, masked
 from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
@@ -73,7 +73,7 @@ def as_page(analysis: Analysis) -> str:
 @cache
 def page_of_case(case: str) -> str:
     """The page of a case, which is drawn once for all tests that look at it, in whichever worker."""
-    return made_once(f"page-{case}.html", lambda: as_page(CASES[case]()))
+    return once_in_session(f"page-{case}.html", lambda: as_page(CASES[case]()))
 
 
 def as_markdown(analysis: Analysis) -> str:

@@ -257,18 +257,20 @@ def families(process_ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(stats_of_families(process_ids))
 
 
-def of_each(process_ids: Iterable[int], read: Callable[[int], Found]) -> list[Found]:
+def of_each(process_ids: Iterable[int], read: Callable[[int], Found]) -> Iterator[Found]:
     """What is read of each process that is still there: of a server's, a session or a worker may end between
     its being listed and being looked at. Raises Gone where all have ended."""
-    found, gone = list[Found](), list[kernel_files.Gone]()
+    gone, some_left = None, False
     for process_id in process_ids:
         try:
-            found.append(read(process_id))
+            found = read(process_id)
         except kernel_files.Gone as ended:
-            gone.append(ended)
-    if gone and not found:
-        raise gone[0]
-    return found
+            gone = ended
+        else:
+            some_left = True
+            yield found
+    if gone is not None and not some_left:
+        raise gone
 
 
 def stat_fields(process_id: int | str) -> list[str]:

@@ -373,7 +373,7 @@ def _mapped_by_page_size(process_id: int) -> dict[str, int]:
 def _prove_malloc(level: str, running: Running) -> Evidence:
     """The server's own loader is asked what it makes of the tunables; it drops one that is unknown or
     out of range."""
-    environments = of_each(running.process_ids, _environment)
+    environments = list(of_each(running.process_ids, _environment))
     given = f"GLIBC_TUNABLES={level}"
     if level == "default":
         clean = not any("GLIBC_TUNABLES=" in environment for environment in environments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from contextlib import suppress
 
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address
@@ -40,16 +41,12 @@ def main() -> None:
 
 async def _farewell(application: StoreApplication, path: str, ended: asyncio.Event) -> None:
     """Whoever has the run's page open gets the one of the run that is over."""
-    if path not in application.following.queues.values():
-        ended.set()
-        return
-    try:
-        async with asyncio.timeout(DRAWN_S):
-            await application.drawn_anew(path)
-        async with asyncio.timeout(FETCHED_S):
-            await application.fetched(path)
-    except TimeoutError:
-        pass
+    if path in application.following.queues.values():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAWN_S):
+                await application.drawn_anew(path)
+            async with asyncio.timeout(FETCHED_S):
+                await application.fetched(path)
     ended.set()
 
 
