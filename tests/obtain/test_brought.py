@@ -297,8 +297,9 @@ def test_what_a_layer_hides_and_has_itself_stays(homes: Path) -> None:
         (((("a/b", "."), ("c", "a/b/../.."), ("c/outside", b"x")),), "outside of"),
         (((("a", None),), (("a/.wh...", b""),)), "hides nothing"),
         (((("a", "b"), ("b", "a"), ("a/file", b"x")),), "links that lead to themselves"),
+        (((("a", "b"), ("b", "a"), ("not-here/../a/file", b"x")),), "links that lead to themselves"),
     ],
-    ids=["name", "link", "link-through-a-link", "whiteout", "loop"],
+    ids=["name", "link", "link-through-a-link", "whiteout", "loop", "loop-behind-what-is-not-here"],
 )
 def test_nothing_leads_out_of_an_image(homes: Path, layers: tuple[Layer, ...], told: str) -> None:
     outside = homes / "cache" / "dyno" / "engines" / "outside"

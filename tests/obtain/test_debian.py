@@ -329,6 +329,11 @@ def test_without_a_network_the_way_to_bring_an_engine_is_told(
         ("E: Failed to fetch http://mirror.invalid/pool/t/toy_1.dsc  404  Not Found", "its own index lists"),
         ("E: Failed to fetch http://mirror.invalid/dists/sid/InRelease  404  Not Found", "that suite"),
         ("E: Could not resolve 'mirror.invalid'", "cannot be reached"),
+        (
+            "E: Failed to fetch http://localhost:1/InRelease  Unable to connect to localhost:1:",
+            "cannot be reached",
+        ),
+        ("E: Failed to fetch copy:/mirror/pool/toy_1.deb  Undetermined Error", "what its index says"),
         ("E: You don't have enough free space: No space left on device", "make room"),
     ],
 )

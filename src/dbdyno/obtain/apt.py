@@ -38,7 +38,8 @@ WAYS_OUT = {
 }
 """Where else they can come from. A study, which asks for sources, names no mirror."""
 UNREACHABLE = (
-    r"Temporary failure resolving|Could not (resolve|connect)|Connection (failed|timed out)|unreachable"
+    r"Temporary failure resolving|Could not (resolve|connect)|Unable to connect"
+    r"|Connection (failed|timed out)|unreachable"
 )
 HINTS = (
     (
@@ -56,6 +57,11 @@ HINTS = (
     (
         r"Hash Sum mismatch|unexpected size|File has unexpected",
         "the mirror served something else than its index says; try again, or {way_out}",
+    ),
+    (
+        # What apt 3 says of a folder's package that is not the promised one.
+        r"Undetermined Error",
+        "apt does not say why; the mirror's file may not be what its index says; try again, or {way_out}",
     ),
     (r"is not valid (yet|anymore)|expired", "the index is out of date, or this machine's clock is wrong"),
     (UNREACHABLE, "the mirror cannot be reached from here; check the network and proxy, or {way_out}"),

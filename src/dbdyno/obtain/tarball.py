@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tarfile
 from collections.abc import Collection, Iterable, Iterator
@@ -64,10 +65,18 @@ def harmless(archive: Iterable[tarfile.TarInfo], target: Path) -> Iterator[tarfi
 def _inside(name: str, target: Path) -> str:
     """A path relative to the target. Raises TarError where it leads out of it."""
     relative = name.lstrip("/")
-    try:
-        inside = (target / relative).resolve().is_relative_to(target.resolve())
-    except RuntimeError:
-        raise tarfile.TarError(f"{name} lies behind links that lead to themselves") from None
-    if not inside:
+    # `Path.resolve` tells of a circle in Pythons before 3.13 alone.
+    place = Path(os.path.realpath(target / relative))
+    if _is_in_a_circle(place):
+        raise tarfile.TarError(f"{name} lies behind links that lead to themselves")
+    if not place.is_relative_to(target.resolve()):
         raise tarfile.TarError(f"{name} would be written outside of {target}")
     return relative
+
+
+def _is_in_a_circle(place: Path) -> bool:
+    try:
+        place.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
