@@ -4,6 +4,7 @@ HAProxy, which passes bytes on."""
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import time
@@ -72,9 +73,19 @@ def listening(command: list[str], address: str) -> Iterator[str]:
         process.communicate()
 
 
+def keeps_statements() -> bool:
+    """Whether this PgBouncer can keep each client's prepared statements apart, as it can since 1.21."""
+    told = subprocess.run(
+        [program_of_administrators("pgbouncer"), "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    major, minor = re.findall(r"\d+", told)[:2]
+    return (int(major), int(minor)) >= (1, 21)
+
+
 @contextmanager
-def pgbouncer(mode: str, folder: Path) -> Iterator[str]:
+def pgbouncer(mode: str, folder: Path, kept_statements: int = 0) -> Iterator[str]:
     """PgBouncer in front of the PostgreSQL, with this mode of pooling. Gives where it listens."""
+    kept = f"max_prepared_statements = {kept_statements}\n" if keeps_statements() else ""
     address, configuration = drawn_address(), folder / "pgbouncer.ini"
     # It refuses to run as root.
     user = "user = nobody\n" if IS_ROOT else ""
@@ -82,7 +93,7 @@ def pgbouncer(mode: str, folder: Path) -> Iterator[str]:
     configuration.write_text(
         f"[databases]\ndyno = host={POSTGRESQL} port=5432 dbname=dyno user=dyno\n"
         f"[pgbouncer]\nlisten_addr = {address}\nlisten_port = {IN_FRONT_PORT}\nunix_socket_dir =\n{user}"
-        f"auth_type = any\npool_mode = {mode}\ndefault_pool_size = {sessions}\n"
+        f"auth_type = any\npool_mode = {mode}\ndefault_pool_size = {sessions}\n{kept}"
     )
     command = [program_of_administrators("pgbouncer"), "-q", str(configuration)]
     with listening(command, address) as place:
@@ -181,6 +192,14 @@ def test_what_a_connection_is_told_first_is_refused_where_it_would_hold_for_some
     assert refused.returncode != 0
     assert "holds for some transactions only" in said
     assert "pool_mode = session" in said
+
+
+@needs_pgbouncer
+def test_prepared_statements_are_used_where_a_pooler_keeps_them(postgresql: Server, tmp_path: Path) -> None:
+    if not keeps_statements():
+        pytest.skip("PgBouncer keeps prepared statements since 1.21")
+    with pgbouncer("transaction", tmp_path, kept_statements=200) as place:
+        carried_out(f"postgresql://dyno@{place}/dyno", tmp_path)
 
 
 @needs_haproxy

@@ -3,7 +3,7 @@
 
 use super::message::UNNAMED;
 use super::{hosts, Postgresql, IDLE};
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use crate::io::{random_bytes, within};
 use crate::session::{First, Owned, Session, Statements, Target};
 use std::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Whoever is the next to ask gets the session that was given back last, unless others ask at the same time.
 const ROUNDS: usize = 8;
+const PROTOCOL_VIOLATION: &str = "08P01";
 
 impl Postgresql {
     /// Refuses what would be lost in a pooler. The first session of a job looks, once: it opens another one, and both
@@ -97,6 +98,8 @@ impl Postgresql {
         for _ in 0..ROUNDS {
             match other.execute(statement, &[], &mut ()).await {
                 Ok(_) => lent = true,
+                // PgBouncer since 1.21 knows which client prepared what, and ends a connection that asks for another's.
+                Err(error) if error.code() == Code::state(PROTOCOL_VIOLATION) => return Ok(false),
                 Err(error) if error.fate() == Fate::Lost => return Err(error),
                 Err(_) => {}
             }
