@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable
@@ -131,3 +132,22 @@ def test_a_runtime_folder_that_is_a_link_is_refused(tmp_path: Path, monkeypatch:
         (Path(base) / "dyno").symlink_to(tmp_path)
         with pytest.raises(DynoError, match="belongs to someone else"):
             paths.runtime()
+
+
+def test_who_reads_a_file_meets_no_half_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text("the earlier one")
+    with file.open() as reader, paths.made_whole(file) as making, paths.made_whole(file) as another:
+        another.write_text("another's")
+        making.write_text("the later")
+        assert reader.read() == file.read_text() == "the earlier one"
+    assert file.read_text() == "the later" and list(tmp_path.iterdir()) == [file]
+
+
+def test_what_cannot_be_made_leaves_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text("the earlier one")
+    with pytest.raises(OSError, match="full"), paths.made_whole(file) as making:
+        making.write_text("half")
+        raise OSError(errno.ENOSPC, "the disk is full")
+    assert file.read_text() == "the earlier one" and list(tmp_path.iterdir()) == [file]

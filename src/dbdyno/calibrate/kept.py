@@ -77,9 +77,8 @@ def keep_calibration(calibration: Calibration) -> Path:
     host = calibration.place.model_dump_json(exclude={"kernel"})
     what = json.dumps([calibration.engine, calibration.workload, calibration.clients, calibration.options])
     path = folder / f"{hashlib.sha256((host + what).encode()).hexdigest()[:16]}.json"
-    making = path.with_suffix(".making")
-    making.write_text(calibration.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    making.replace(path)
+    with paths.made_whole(path) as making:
+        making.write_text(calibration.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return path
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from dbdyno.cli.preferences import preferred
 from dbdyno.cli.terminal import on_paper, terminal
 from dbdyno.errors import UserError
+from dbdyno.host.paths import made_whole
 from dbdyno.study import excludes
 
 FORMATS = ("terminal", "html", "markdown", "json")
@@ -129,9 +130,8 @@ def write(path: Path, text: str) -> None:
     """Writes a file whole or not at all: a reader never meets half a report."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(path.name + ".part")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        with made_whole(path) as making:
+            making.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror}", "choose another place with --output"

@@ -271,13 +271,8 @@ def shelves() -> list[Shelf]:
 def keep_beside(place: Path, text: str) -> None:
     """Writes a file into a thing's folder, whole or not at all. In a cache that this user cannot write, or on
     a full disk, it is not kept, and must be found again."""
-    written = place.with_name(f"{place.name}.{os.getpid()}")
-    with suppress(OSError):
-        try:
-            written.write_text(text)
-            written.rename(place)
-        finally:
-            written.unlink(missing_ok=True)
+    with suppress(OSError), paths.made_whole(place) as making:
+        making.write_text(text)
 
 
 def sweep() -> list[Path]:

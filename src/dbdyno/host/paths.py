@@ -6,9 +6,11 @@ name: a verb that only reads must not need the right to write.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.errors import DynoError, UserError, remedy
@@ -166,6 +168,18 @@ def discard(path: Path) -> None:
     any more, because that must not hide what ended the process."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def made_whole(path: Path) -> Iterator[Path]:
+    """Where to make what is then at this path, whole or not at all: whoever reads meets no half of it, and
+    each of several writers, of hosts that share a folder too, has a place of its own."""
+    making = path.with_name(f".{secrets.token_hex(4)}.part")
+    try:
+        yield making
+        making.replace(path)
+    finally:
+        discard(making)
 
 
 def runtime() -> Path:

@@ -357,12 +357,13 @@ def _origins(study: Study) -> Iterator[str]:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
+    with paths.made_whole(path) as making:
+        making.write_bytes(text.encode())
 
 
 def _link(path: Path, place: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A link of an earlier layout may lead nowhere by now.
     if not path.exists():
-        # A link of an earlier layout may lead nowhere by now.
-        path.unlink(missing_ok=True)
-        path.symlink_to(place)
+        with paths.made_whole(path) as making:
+            making.symlink_to(place)

@@ -32,6 +32,7 @@ from typing import IO, Any
 
 from dbdyno.errors import UserError, remedy
 from dbdyno.host.cache import WHOLE, keep_beside, shelf
+from dbdyno.host.paths import made_whole
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import of_this_machine
 from dbdyno.obtain.tarball import harmless, unpack
@@ -108,7 +109,8 @@ def library_folders(root: Path) -> list[Path]:
 
 def take_up(path: Path, engine: str) -> None:
     """Has a file's engine found by its version from now on."""
-    (_thing(unpacked(path)) / ADDED).write_text(json.dumps({"engine": engine, "file": str(path.absolute())}))
+    with made_whole(_thing(unpacked(path)) / ADDED) as making:
+        making.write_text(json.dumps({"engine": engine, "file": str(path.absolute())}))
 
 
 @dataclass(frozen=True)
