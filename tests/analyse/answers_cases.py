@@ -8,7 +8,9 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Callable, Sequence
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +281,33 @@ def answer(case: tuple[Study, Run, Sequence[Record] | AnalysisInput]) -> dict[st
         for trial in found.trials
     ]
     return document
+
+
+BY_NUMPY = ("floor", "components")
+"""Made of logs that numpy takes several at a time: their last digit depends on the CPU."""
+SUMS_ARE_OTHERS = sys.version_info >= (3, 12)
+"""What rounding loses in a sum is added since: the last digits are those of Python's version."""
+
+
+def differing(found: Mapping[str, Any], stored: Mapping[str, Any]) -> set[str]:
+    """Which parts of an answer, as JSON has it, are not those that are stored, digit by digit."""
+    return {
+        key
+        for key in found.keys() | stored.keys()
+        if key not in found
+        or key not in stored
+        or not (_is_close if SUMS_ARE_OTHERS or key in BY_NUMPY else operator.eq)(found[key], stored[key])
+    }
+
+
+def _is_close(found: Any, stored: Any) -> bool:
+    if isinstance(stored, dict):
+        return found.keys() == stored.keys() and all(_is_close(found[key], stored[key]) for key in stored)
+    if isinstance(stored, list):
+        return len(found) == len(stored) and all(map(_is_close, found, stored))
+    if isinstance(stored, float):
+        return math.isclose(found, stored, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(found == stored)
 
 
 def write() -> None:

@@ -133,8 +133,12 @@ def cut_off(host: Apart, over: threading.Event) -> None:
     while not over.wait(0.05):
         found = [session for session in sessions_at(host) if any(map(is_in_the_midst, below(session)))]
         if found:
-            with suppress(psutil.NoSuchProcess):
-                max(found, key=psutil.Process.create_time).kill()
+            youngest = max(found, key=psutil.Process.create_time)
+            # Of an OpenSSH since 9.8 a session may be several processes, each with the connection.
+            for process in (youngest, *below(youngest)):
+                with suppress(psutil.NoSuchProcess):
+                    if process.name().startswith("sshd"):
+                        process.kill()
             return
 
 

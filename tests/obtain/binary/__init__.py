@@ -29,7 +29,7 @@ int step(int kind, char *into)
     depth++;
     switch (kind) {
     case 0: strcpy(into, "begin the transaction"); return hashed(into, 5);
-    case 1: return snprintf(into, 64, "%s at %f", names[width % 3], scaled(kind));
+    case 1: return snprintf(into, 64, "%s at %f", names[width % 3], scaled(width));
     case 2: counters[kind]++; return 12;
     case 3: return (int)counters[width & 63] * 3;
     case 4: return kind << width;

@@ -23,10 +23,10 @@ from dbdyno.study.trials import Phase
 from dbdyno.trial.observe import watch as watching
 from dbdyno.trial.observe.watch import ProcessCounters, Watch, held, limits_of, occupied_bytes
 
+# The child says itself that it is up: before that it may hold nothing.
 FAMILY = """
-import subprocess, sys, time
-subprocess.Popen(["sleep", "600"])
-print("up", flush=True)
+import subprocess, time
+subprocess.Popen(["sh", "-c", "echo up; read line"], stdin=subprocess.PIPE)
 time.sleep(600)
 """
 PHASE = Phase(name="sustained", duration_s=1.0, watched=True)
