@@ -70,6 +70,10 @@ pub enum Attack {
 }
 
 impl Attack {
+    pub fn is_a_wrong_byte(self) -> bool {
+        matches!(self, Attack::SetByte { .. } | Attack::TurnBit { .. })
+    }
+
     /// Of an answer, the byte that is changed; 0 where it is not one byte.
     pub fn place(self) -> usize {
         match self {
