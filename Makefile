@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-capacity bench-analyse bench-logs bench-fleet wheels release image lock clean
+.PHONY: setup demo builds compiled test lint lint-python lint-rust check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-capacity bench-analyse bench-logs bench-fleet wheels release image lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -39,9 +39,16 @@ builds: setup
 	@$(BIN)/dyno run studies/sqlite-builds.toml
 	@$(BIN)/dyno report --format json | $(BIN)/python -m tests.built_study
 
+# Each of pytest's workers would compile the modules of all tests, at the same time as the others. What cannot be
+# collected is told by `make test`.
+$(VENV)/collected.stamp: $(VENV)/driver.stamp
+	@unset PYTHONDONTWRITEBYTECODE; ! $(BIN)/pytest --collect-only -qq >/dev/null 2>&1 || touch $@
+
 # The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
 compiled: setup
-	@cargo test --quiet --workspace --locked --no-run
+	@$(MAKE) --no-print-directory $(VENV)/collected.stamp & python=$$!; \
+		cargo test --quiet --workspace --locked --no-run; rust=$$?; \
+		wait $$python && [ $$rust -eq 0 ]
 
 # The driver's tests run beside those of all workers, of which conftest.py says how many there are.
 # Threads of OpenBLAS spin while they wait, and would take the CPUs from each other.
@@ -60,13 +67,17 @@ test: $(if $(TESTS),setup,compiled)
 		fi; \
 		[ $$python -eq 0 ] && [ $$driver -eq 0 ]
 
-lint: setup
+lint: lint-python lint-rust
+
+lint-python: setup
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m mypy.stubtest dbdyno.driver._driver >$(VENV)/stubtest.log 2>&1 || { cat $(VENV)/stubtest.log; exit 1; }
+
+lint-rust: setup
 	@rustfmt --edition 2021 --check $(SOURCES)
 	@cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
-	@$(BIN)/python -m mypy.stubtest dbdyno.driver._driver >$(VENV)/stubtest.log 2>&1 || { cat $(VENV)/stubtest.log; exit 1; }
 
 check: lint
 	@$(MAKE) --no-print-directory test
