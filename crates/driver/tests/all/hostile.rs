@@ -63,17 +63,18 @@ fn try_all(
     backends: &[&str],
     judge: impl Fn(Stage, Attack, &Fate) + Sync,
 ) {
+    // The last stages first, because a flood there lasts as long as transactions under way may take.
     let cases: Vec<(Stage, Attack, &&str)> = Stage::ALL
         .into_iter()
+        .rev()
         .flat_map(|stage| attacks.iter().map(move |attack| (stage, *attack)))
         .filter(|(stage, attack)| attack.place() < fake::longest_given(protocol, *stage).max(1))
         .flat_map(|(stage, attack)| backends.iter().map(move |backend| (stage, attack, backend)))
         .collect();
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // Most cases wait for a time limit, so many can go on at once; floods need the CPUs.
-        let flooding = attacks.iter().any(|attack| FLOODS.contains(attack));
-        for _ in 0..if flooding { 8 } else { 16 } {
+        // Most cases wait for a time limit, so many can go on at once.
+        for _ in 0..16 {
             scope.spawn(|| {
                 while let Some(&(stage, attack, backend)) =
                     cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
