@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.report.renderers import page
 from tests.cli.calls import dyno
 from tests.needs import needs_root, skip_blocked
 
@@ -45,6 +46,9 @@ open_before = os.listdir("/proc/self/fd")
 for name in asked["modules"]:
     importlib.import_module(name)
 assert os.listdir("/proc/self/fd") == open_before, "a module keeps a file open in the place of a stream"
+# Each process would bundle anew what draws figures.
+if page := sys.modules.get("dbdyno.report.renderers.page"):
+    page.vega = Path(asked["vega"]).read_text
 # What was imported is no garbage, and each process would copy the pages in which it is looked at.
 gc.freeze()
 ended = []
@@ -90,7 +94,8 @@ def _called(
 ) -> Iterator[tuple[str, subprocess.CompletedProcess[str]]]:
     """What the calls say in a place, by their words, one after another. None of them may end by a fault."""
     folder.mkdir()
-    asked = {"modules": MODULES, "calls": list(calls.values())}
+    (folder / "vega.js").write_text(page.vega())
+    asked = {"modules": MODULES, "calls": list(calls.values()), "vega": str(folder / "vega.js")}
     (folder / "asked").write_text(json.dumps(asked))
     words = shlex.join([sys.executable, "-c", CALLS, str(folder)])
     with (folder / "stdout").open("w") as output, (folder / "stderr").open("w") as errors:
