@@ -34,9 +34,9 @@ demo: setup
 	@$(BIN)/dyno demo
 
 # The whole path of builds, from Debian's source to the report: needs gcc, make, tclsh and patch. Fails unless each
-# level ended as the study says. Nobody looks at the speeds, so two blocks are enough.
+# level ended as the study says.
 builds: setup
-	@$(BIN)/dyno run studies/sqlite-builds.toml --blocks 2
+	@$(BIN)/dyno run studies/sqlite-builds.toml
 	@$(BIN)/dyno report --format json | $(BIN)/python -m tests.built_study
 
 # Each of pytest's workers would compile the modules of all tests, at the same time as the others. What cannot be
