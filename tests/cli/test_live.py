@@ -6,12 +6,10 @@ import re
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPResponse
 from pathlib import Path
 
 import psutil
@@ -20,7 +18,7 @@ import pytest
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint
-from tests.serve.served import PATIENCE_S, Visitor, visitor_of
+from tests.serve.served import PATIENCE_S, Visitor, following, visitor_of
 from tests.study_texts import STUDY
 from tests.warm import Process
 
@@ -82,22 +80,11 @@ def live(study: Path, *arguments: str) -> Iterator[Live]:
         process.wait()
 
 
-def follow(events: HTTPResponse, visitor: Visitor, page: str, seen: list[str]) -> None:
-    """As the script of a page does: whenever it is another one, it is asked for."""
-    for line in events:
-        if line == b"event: drawn\n":
-            seen.append(visitor.ask(page).body)
-        elif line.startswith(b"data: Dyno no longer"):
-            seen.append("over")
-
-
 def test_a_page_follows_its_run_and_keeps_the_last(study: Path) -> None:
     seen: list[str] = []
     with live(study, "--blocks", "4") as found:
         assert re.fullmatch(r"/run/[\w-]+", found.page)
-        events = found.visitor.connection(f"/events?page={found.page}&shown=").getresponse()
-        reader = threading.Thread(target=follow, args=(events, found.visitor, found.page, seen))
-        reader.start()
+        reader = following(found.visitor, found.page, seen)
         code, said = found.end()
         reader.join()
     assert code == 0, said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,27 @@ class Visitor:
         answer = self.ask(f"/?token={self.token}")
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
         return answer
+
+
+def following(visitor: Visitor, page: str, seen: list[str], after_s: float = 0.0) -> threading.Thread:
+    """Does in a thread what the script of a page does: whenever it is another one than the reader has `seen`
+    last, it is asked for, so much later. The end is "over"."""
+    events = visitor.connection(f"/events?page={page}&shown=").getresponse()
+    assert events.readline() == b": following\n"
+
+    def follow() -> None:
+        for line in events:
+            if line == b"event: drawn\n":
+                shown = events.readline().decode().removeprefix("data: ").strip()
+                if not seen or f'data-shown="{shown}"' not in seen[-1]:
+                    time.sleep(after_s)
+                    seen.append(visitor.ask(page).body)
+            elif line == b"event: over\n":
+                seen.append("over")
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    return reader
 
 
 def visitor_of(address: str) -> Visitor:

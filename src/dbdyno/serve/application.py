@@ -71,7 +71,8 @@ class StoreApplication:
     def __init__(self, pages: StorePages, address: Address, pinned: str = "") -> None:
         self._pages = pages
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sent: dict[str, str] = {}
+        # Of each page the one that was sent last, and how often.
+        self._sent: dict[str, tuple[str, int]] = {}
         self.following = PageFollowers()
         self.drawer = Drawer(pages.draw, pages.state, self._drawn, KeptPages.of_store(pages.store_url))
         if self.drawer.ready:
@@ -100,11 +101,14 @@ class StoreApplication:
             await asyncio.sleep(ASK_AGAIN_S)
 
     async def fetched(self, path: str) -> None:
-        """Returns when whoever has the page open has the one that was drawn last."""
-        while (
-            path in self.following.queues.values() and self._sent.get(path) != self.drawer.ready[path].shown
-        ):
+        """Returns when all who have the page open have the one that was drawn last."""
+        while self._times_sent(path) < sum(one == path for one in self.following.queues.values()):
             await asyncio.sleep(ASK_AGAIN_S)
+
+    def _times_sent(self, path: str) -> int:
+        """How often the page was sent that was drawn last."""
+        shown, times = self._sent.get(path, ("", 0))
+        return times if shown == self.drawer.ready[path].shown else 0
 
     def _drawn(self, path: str) -> None:
         if self._loop is not None:
@@ -124,7 +128,7 @@ class StoreApplication:
         if found is None:
             there = [one for one in list(self.drawer.ready) if one != METRICS]
             return HTMLResponse(waiting(there), 503, {"Retry-After": "10"})
-        self._sent[path] = found.shown
+        self._sent[path] = (found.shown, self._times_sent(path) + 1)
         return Response(found.body, found.status, media_type=found.media_type)
 
     async def _live(self, _request: Request) -> Response:
