@@ -241,7 +241,7 @@ def test_a_comparison_that_cannot_be_kept_is_made_all_the_same(
     for wish in wishes:
         built(SQLITE, wish, folder)
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", full)
+        patched.setattr(Path, "replace", full)
         found = code_beside(SQLITE, *wishes, folder)
     assert found is not None and found.same
     assert not list(cache.shelf("builds").folder.glob("*/beside-*"))
