@@ -152,8 +152,9 @@ def _observed(embedded: bool, tally: Tally) -> dict[str, float]:
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
+        # Of what is gained between two samples a share would count, so the window begins before the first.
+        began = time.time()
         with Observer((child.pid,), embedded) as observer, observer.looking():
-            began = time.time()
             child.stdin.write(b"\n")
             child.stdin.flush()
             child.stdout.readline()
