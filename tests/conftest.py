@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import functools
 import gc
@@ -147,6 +148,24 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    lay_in_huge_pages()
+
+
+COLLAPSE, HUGE_BYTES = 25, 2 << 20
+"""MADV_COLLAPSE (linux/mman.h), and what a huge page holds."""
+
+
+def lay_in_huge_pages() -> None:
+    """Has the kernel lay what this process holds in huge pages, where it can (Linux 6.1): a fork copies each
+    entry of the page tables, a worker has a hundred thousand of them, and it forks for each server."""
+    libc = ctypes.CDLL(None)
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights, _, _, file, *name = line.split()
+        if rights != "rw-p" or file != "0" or name not in ([], ["[heap]"]):
+            continue
+        first, last = (int(one, 16) for one in addresses.split("-"))
+        for address in range(-(-first // HUGE_BYTES) * HUGE_BYTES, last - HUGE_BYTES + 1, HUGE_BYTES):
+            libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(HUGE_BYTES), COLLAPSE)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -33,6 +34,13 @@ def tree() -> tuple[Source, ...]:
     rules = {"tests/tidy.py", "tests/tidy_prose.py", "tests/test_tidy.py"}
     there = (path for path in paths if path not in rules and (ROOT / path).is_file())
     return tuple(Source(path, (ROOT / path).read_text(encoding="utf-8")) for path in there)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees_are_let_go() -> Iterator[None]:
+    """Each process that a worker begins later would have to copy where they lie in its memory."""
+    yield
+    tree.cache_clear()
 
 
 def lines(count: int, first: str, line: str, last: str = "") -> str:

@@ -3,7 +3,7 @@
 To start an interpreter and to import what a run needs takes seconds of a CPU. So each worker of the tests
 has a process that imported it once, and forks for each command. What it forks has the arguments, environment,
 folder and streams that a test gives, and ends as any process does. It waits for no disk, because a kill loses
-nothing that the kernel has. What a real start alone shows, such as imports, arguments that others see and the
+nothing that the kernel has. What a real start or end alone shows, such as imports, arguments that others see and the
 encoding of streams, is asked with `conftest.DYNO`.
 """
 
@@ -23,6 +23,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ from typing import IO, Any, Self
 import pytest
 
 from dbdyno.cli import main
+from dbdyno.frozen import Frozen
 from dbdyno.report.renderers import page
 from tests.conftest import once_in_session, wait_for_no_disk
 
@@ -183,6 +185,7 @@ def _forked(line: socket.socket) -> bool:
     for name in json.loads(line.recv(MOST_BYTES)):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    _build_models(Frozen)
     page.vega = cache(partial(str, once_in_session("vega.js", partial(_by_a_fork, page.vega))))
     # What was imported is no garbage, and each process would copy the pages in which it is looked at.
     gc.collect()
@@ -203,6 +206,13 @@ def _forked(line: socket.socket) -> bool:
             return True
         for one in lines:
             os.close(one)
+
+
+def _build_models(base: type[Frozen]) -> None:
+    """Builds what checks each noun, which a command does for those that it uses."""
+    for model in base.__subclasses__():
+        model.model_rebuild()
+        _build_models(model)
 
 
 def _by_a_fork(make: Callable[[], str]) -> str:
@@ -254,5 +264,18 @@ def _become(asked: Mapping[str, Any], lines: Sequence[int]) -> None:
         setattr(sys, f"__{name}__", made)
 
 
+def _end_at_once(code: object) -> None:
+    """Ends with an exit code as an interpreter does, but takes down nothing of what was imported, because
+    that would copy it."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
 if __name__ == "__main__" and _forked(socket.socket(fileno=int(sys.argv[1]))):
-    main()
+    try:
+        main()
+    except SystemExit as ended:
+        _end_at_once(ended.code)
