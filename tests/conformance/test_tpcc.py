@@ -71,7 +71,14 @@ def violated(asked: Job, tally: Tally) -> list[str]:
     return [one.name for one in found if not one.holds]
 
 
-def test_procedures_write_what_the_plain_statements_write(server: Server) -> None:
+def refused_without_procedures(server: Server) -> str:
+    """What a load by procedures says of data that have none."""
+    with pytest.raises(_driver.DriverError, match="prepared without tpcc's procedures") as refused:
+        ran(job(server, procedures=True, warehouses=2, operations=10))
+    return str(refused.value.hint)
+
+
+def test_procedures_are_prepared_and_write_what_the_plain_statements_write(server: Server) -> None:
     left = []
     for procedures in (False, True):
         asked = job(server, procedures=procedures, warehouses=2, operations=1500)
@@ -82,6 +89,8 @@ def test_procedures_write_what_the_plain_statements_write(server: Server) -> Non
         counts = {name: one.operations for name, one in tally.by_transaction.items()}
         assert min(counts.values()) > 0, counts
         left.append((counts, [query(server.url, sql) for sql in WRITTEN]))
+        if not procedures:
+            assert "prepare them with procedures = true" in refused_without_procedures(server)
     assert left[0][0] == left[1][0]
     for sql, plain, called in zip(WRITTEN, left[0][1], left[1][1], strict=True):
         assert plain, sql
@@ -106,14 +115,6 @@ def test_conditions_hold_of_procedures_that_clients_call_at_once(server: Server,
     # One that keeps the money of a payment is found out.
     query(server.url, "UPDATE customer SET c_balance = c_balance + 1 WHERE c_id = 5 AND c_d_id = 5")
     assert violated(asked, tally) == ["consistency_10", "consistency_12"]
-
-
-def test_data_without_procedures_are_refused_with_what_to_do(server: Server) -> None:
-    plain = job(server, procedures=False, operations=10)
-    _driver.prepare(plain.model_dump_json())
-    with pytest.raises(_driver.DriverError, match="prepared without tpcc's procedures") as refused:
-        ran(job(server, procedures=True, operations=10))
-    assert "prepare them with procedures = true" in refused.value.hint
 
 
 def test_an_engine_without_procedures_says_so(tmp_path: Path, shelf: Path) -> None:
