@@ -2,9 +2,9 @@
 
 To start an interpreter and to import what a run needs takes seconds of a CPU. So each worker of the tests
 has a process that imported it once, and forks for each command. What it forks has the arguments, environment,
-folder and streams that a test gives, and ends as any process does. It waits for no disk, because a kill loses
-nothing that the kernel has. What a real start or end alone shows, such as imports, arguments that others see and the
-encoding of streams, is asked with `conftest.DYNO`.
+folder and streams that a test gives, and ends as any process does, with all but what it imported taken down.
+It waits for no disk, because a kill loses nothing that the kernel has. What a real start or end alone shows,
+such as imports, arguments that others see and the encoding of streams, is asked with `conftest.DYNO`.
 """
 
 from __future__ import annotations
