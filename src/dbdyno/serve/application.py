@@ -16,7 +16,7 @@ from starlette.routing import Route
 from dbdyno.host.host_lock import holder, measured_now
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address, AddressGuard
-from dbdyno.serve.drawer import Drawer, KeptPages
+from dbdyno.serve.drawer import Drawer, DrawnPage, KeptPages
 from dbdyno.serve.pages import LIVE, METRICS, RUN, StorePages, is_page
 
 ASK_AGAIN_S = 0.05
@@ -57,6 +57,10 @@ class PageFollowers:
         for queue, followed in self.queues.items():
             if followed == path:
                 queue.put_nowait(("drawn", shown))
+
+    def count(self, path: str) -> int:
+        """How many have the page open."""
+        return sum(followed == path for followed in self.queues.values())
 
     def end(self, text: str) -> None:
         """Nothing follows."""
@@ -102,13 +106,14 @@ class StoreApplication:
 
     async def fetched(self, path: str) -> None:
         """Returns when all who have the page open have the one that was drawn last."""
-        while self._times_sent(path) < sum(one == path for one in self.following.queues.values()):
+        # The thread that draws takes a page away for a moment when it lays another one there.
+        while self._times_sent(path, self.drawer.ready.get(path)) < self.following.count(path):
             await asyncio.sleep(ASK_AGAIN_S)
 
-    def _times_sent(self, path: str) -> int:
-        """How often the page was sent that was drawn last."""
+    def _times_sent(self, path: str, page: DrawnPage | None) -> int:
+        """How often this page was sent since another one was."""
         shown, times = self._sent.get(path, ("", 0))
-        return times if shown == self.drawer.ready[path].shown else 0
+        return times if page is not None and page.shown == shown else 0
 
     def _drawn(self, path: str) -> None:
         if self._loop is not None:
@@ -128,7 +133,7 @@ class StoreApplication:
         if found is None:
             there = [one for one in list(self.drawer.ready) if one != METRICS]
             return HTMLResponse(waiting(there), 503, {"Retry-After": "10"})
-        self._sent[path] = (found.shown, self._times_sent(path) + 1)
+        self._sent[path] = (found.shown, self._times_sent(path, found) + 1)
         return Response(found.body, found.status, media_type=found.media_type)
 
     async def _live(self, _request: Request) -> Response:

@@ -41,13 +41,15 @@ def main() -> None:
 
 async def _farewell(application: StoreApplication, path: str, ended: asyncio.Event) -> None:
     """Whoever has the run's page open gets the one of the run that is over."""
-    if path in application.following.queues.values():
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DRAWN_S):
-                await application.drawn_anew(path)
-            async with asyncio.timeout(FETCHED_S):
-                await application.fetched(path)
-    ended.set()
+    try:
+        if application.following.count(path):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAWN_S):
+                    await application.drawn_anew(path)
+                async with asyncio.timeout(FETCHED_S):
+                    await application.fetched(path)
+    finally:
+        ended.set()
 
 
 if __name__ == "__main__":
