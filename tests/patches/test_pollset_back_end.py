@@ -103,14 +103,20 @@ MUTATIONS = {
 }
 
 
+TRIES = 5
+"""Whether a thread is blocked when another one changes the set is up to the kernel: on a machine busy
+with other tests a whole run has met none."""
+
+
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_back_end_that_is_made_wrong_is_caught(tmp_path: Path, name: str) -> None:
     right, wrong, said = MUTATIONS[name]
     text = new_file("pollset-back-end.patch", BACK_END)
     assert text.count(right) == 1
     program = stress(tmp_path, text.replace(right, wrong), "-O2")
-    done = pressed(program, POLLSET_SHIM_PATIENCE="5")
-    assert done.returncode != 0
+    tries = (pressed(program, POLLSET_SHIM_PATIENCE="5") for _ in range(TRIES))
+    done = next((one for one in tries if one.returncode != 0), None)
+    assert done is not None, "not caught"
     assert re.search(said, done.stdout + done.stderr), done.stdout + done.stderr
 
 
