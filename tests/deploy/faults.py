@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,16 +90,27 @@ class Host:
 
     def applied(self) -> None:
         """The host as a whole `apply` leaves it."""
-        kept = self.aside / "applied"
-        self.make()
-        if not kept.exists():
+        if not (self.aside / "applied").exists():
+            self.make()
             self.run("apply")
-            for folder in (self.recipe, self.root):
-                shutil.copytree(folder, kept / folder.name, symlinks=True)
+            self.keep("applied")
+        self.lay("applied")
+
+    def keep(self, name: str) -> None:
+        """Keeps aside, by a name, what host and recipe are."""
+        kept = self.aside / name
+        shutil.rmtree(kept, ignore_errors=True)
         for folder in (self.recipe, self.root):
-            shutil.rmtree(folder)
+            shutil.copytree(folder, kept / folder.name, symlinks=True)
+        shutil.copy(self.value, kept / self.value.name)
+
+    def lay(self, name: str) -> None:
+        """Makes host and recipe what was kept by this name."""
+        kept = self.aside / name
+        for folder in (self.recipe, self.root):
+            shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(kept / folder.name, folder, symlinks=True)
-        self.value.write_text("75\n")
+        shutil.copy(kept / self.value.name, self.value)
 
     def run(
         self, script: str, fault: Fault | None = None, counted: bool = False
@@ -187,8 +198,9 @@ def wrong(host: Host) -> list[str]:
     return said
 
 
-def after_fault(host: Host, script: str, fault: Fault, then: Sequence[str]) -> list[str]:
-    """What is wrong after a fault in a script, or after the scripts that follow it, which must succeed."""
+def after_fault(host: Host, script: str, fault: Fault, orders: Iterable[Sequence[str]]) -> list[str]:
+    """What is wrong after a fault in a script, or after one of the orders of scripts that may follow it, each
+    of which must succeed."""
     host.make() if script == "apply" else host.applied()
     said = host.run(script, fault)
     problems = [f"{script} with {fault}: {one}" for one in wrong(host)]
@@ -196,13 +208,16 @@ def after_fault(host: Host, script: str, fault: Fault, then: Sequence[str]) -> l
         problems.append(f"{script} with {fault} ended with {said.returncode}: {said.stderr}")
     if said.returncode == 0 and host.files() != (AFTER if script == "apply" else BEFORE):
         problems.append(f"{script} with {fault} says that all is done, and it is not")
-    for follower in then:
-        told = host.run(follower)
-        problems += [f"{follower} after {script} with {fault}: {one}" for one in wrong(host)]
-        if told.returncode != 0:
-            problems.append(f"{follower} after {script} with {fault}: {told.returncode} {told.stderr}")
-    if host.files() != BEFORE:
-        problems.append(f"{then} after {script} with {fault}: the host is not as before")
-    if host.value.read_text() != "0\n":
-        problems.append(f"{then} after {script} with {fault}: the kernel's value is {host.value.read_text()}")
+    host.keep("faulted")
+    for then in orders:
+        host.lay("faulted")
+        for follower in then:
+            told = host.run(follower)
+            problems += [f"{follower} after {script} with {fault}: {one}" for one in wrong(host)]
+            if told.returncode != 0:
+                problems.append(f"{follower} after {script} with {fault}: {told.returncode} {told.stderr}")
+        if host.files() != BEFORE:
+            problems.append(f"{then} after {script} with {fault}: the host is not as before")
+        if (value := host.value.read_text()) != "0\n":
+            problems.append(f"{then} after {script} with {fault}: the kernel's value is {value}")
     return problems

@@ -23,6 +23,7 @@ STRIDE = 23
 """A test takes each command of so many, because all of them take minutes: all with VARIABLE=all."""
 ALL = os.environ.get(VARIABLE) == "all"
 ORDERS = (("undo",), ("apply", "undo"))
+"""The scripts that may follow a fault."""
 WORKERS = 2
 pytestmark = pytest.mark.timeout(0 if ALL else 300)
 
@@ -60,8 +61,8 @@ def small_hosts(hosts: list[Host]) -> Iterator[list[Host]]:
             subprocess.run(["umount", str(host.disk)], check=True)
 
 
-def cases(host: Host, kind: str) -> Iterator[tuple[str, Fault, tuple[str, ...]]]:
-    """Faults at commands of both scripts, each followed by both orders of scripts."""
+def cases(host: Host, kind: str) -> Iterator[tuple[str, Fault]]:
+    """Faults at commands of both scripts."""
     host.make()
     for script in ("apply", "undo"):
         said = host.run(script, counted=True)
@@ -71,8 +72,7 @@ def cases(host: Host, kind: str) -> Iterator[tuple[str, Fault, tuple[str, ...]]]
         # Another shell begins with another command.
         first = 1 + SHELLS.index(list(host.shell)) * 4 % every
         for command in range(first, host.commands + 1, every):
-            for order in ORDERS:
-                yield script, Fault(kind, command, free_pages=command % 3), order
+            yield script, Fault(kind, command, free_pages=command % 3)
 
 
 def problems(hosts: list[Host], kind: str) -> list[str]:
@@ -81,13 +81,11 @@ def problems(hosts: list[Host], kind: str) -> list[str]:
 
     def of_host(number: int) -> list[str]:
         mine = [case for case, at in numbered if at % len(hosts) == number]
-        return [
-            one for script, fault, then in mine for one in after_fault(hosts[number], script, fault, then)
-        ]
+        return [one for script, fault in mine for one in after_fault(hosts[number], script, fault, ORDERS)]
 
     with ThreadPoolExecutor(len(hosts)) as pool:
         found = [one for each in pool.map(of_host, range(len(hosts))) for one in each]
-    print(f"{len(numbered)} cases of {kind}")
+    print(f"{len(numbered)} faults of {kind}")
     return found
 
 
