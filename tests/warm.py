@@ -278,4 +278,7 @@ if __name__ == "__main__" and _forked(socket.socket(fileno=int(sys.argv[1]))):
     try:
         main()
     except SystemExit as ended:
-        _end_at_once(ended.code)
+        # Of what cannot be written any more, the interpreter tells.
+        with contextlib.suppress(OSError):
+            _end_at_once(ended.code)
+        raise

@@ -34,7 +34,6 @@ CALLS = """
 import atexit, gc, importlib, json, os, sys
 from pathlib import Path
 from dbdyno.cli import main
-from dbdyno.frozen import Frozen
 
 folder = Path(sys.argv[1])
 
@@ -42,17 +41,10 @@ def note_modules():
     with (folder / "modules").open("a") as file:
         print(*(name for name in sys.modules if name.startswith("dbdyno.")), sep="\\n", file=file)
 
-def build_models(base):
-    for model in base.__subclasses__():
-        model.model_rebuild()
-        build_models(model)
-
 asked = json.loads((folder / "asked").read_text())
 open_before = os.listdir("/proc/self/fd")
 for name in asked["modules"]:
     importlib.import_module(name)
-# Each process would build anew what checks the nouns that it uses.
-build_models(Frozen)
 assert os.listdir("/proc/self/fd") == open_before, "a module keeps a file open in the place of a stream"
 # Each process would bundle anew what draws figures.
 if page := sys.modules.get("dbdyno.report.renderers.page"):
