@@ -59,19 +59,20 @@ class Visitor:
 
 def following(visitor: Visitor, page: str, seen: list[str], after_s: float = 0.0) -> threading.Thread:
     """Does in a thread what the script of a page does: whenever it is another one than the reader has `seen`
-    last, it is asked for, so much later. The end is "over"."""
+    last, it is asked for, so much later. The last that is seen is what is said at the end."""
     events = visitor.connection(f"/events?page={page}&shown=").getresponse()
     assert events.readline() == b": following\n"
 
     def follow() -> None:
+        kind = b""
         for line in events:
-            if line == b"event: drawn\n":
-                shown = events.readline().decode().removeprefix("data: ").strip()
-                if not seen or f'data-shown="{shown}"' not in seen[-1]:
-                    time.sleep(after_s)
-                    seen.append(visitor.ask(page).body)
-            elif line == b"event: over\n":
-                seen.append("over")
+            told = line.decode().removeprefix("data: ").strip()
+            if kind == b"event: over\n":
+                seen.append(told)
+            elif kind == b"event: drawn\n" and not (seen and f'data-shown="{told}"' in seen[-1]):
+                time.sleep(after_s)
+                seen.append(visitor.ask(page).body)
+            kind = line
 
     reader = threading.Thread(target=follow)
     reader.start()
