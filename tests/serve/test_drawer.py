@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 from dbdyno.host.host_lock import LookBetweenBlocks
@@ -67,6 +69,22 @@ def test_a_server_that_begins_during_a_block_has_the_pages_that_the_last_one_dre
     after.start()
     after.ask(PAGE)
     assert wait_for_page(after) == b"over", "what an earlier server drew is stale"
+
+
+def test_who_reads_while_pages_are_laid_and_dropped_finds_each(homes: Path) -> None:
+    words = count()
+    drawer = Drawer(
+        lambda _path, _look: page_of(f"word {next(words)}"), partial(next, words), lambda _path: None,
+        KeptPages.of_store("sqlite:///one"),
+    )  # fmt: skip
+    for number in range(READY_MOST + 1):
+        for _ in ("first", "anew"):
+            found = drawer.ready
+            before = dict(found)
+            with LookBetweenBlocks() as look:
+                drawer._look_for_more()
+                drawer._draw(f"/run/{number}", look)
+            assert found == before and drawer.ready != before
 
 
 def test_no_page_is_kept_that_could_not_be_drawn_or_is_torn(homes: Path) -> None:

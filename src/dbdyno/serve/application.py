@@ -106,7 +106,6 @@ class StoreApplication:
 
     async def fetched(self, path: str) -> None:
         """Returns when all who have the page open have the one that was drawn last."""
-        # The thread that draws takes a page away for a moment when it lays another one there.
         while self._times_sent(path, self.drawer.ready.get(path)) < self.following.count(path):
             await asyncio.sleep(ASK_AGAIN_S)
 
@@ -131,7 +130,7 @@ class StoreApplication:
         await self.drawn_anew(path)
         found = self.drawer.ready.get(path)
         if found is None:
-            there = [one for one in list(self.drawer.ready) if one != METRICS]
+            there = [one for one in self.drawer.ready if one != METRICS]
             return HTMLResponse(waiting(there), 503, {"Retry-After": "10"})
         self._sent[path] = (found.shown, self._times_sent(path, found) + 1)
         return Response(found.body, found.status, media_type=found.media_type)

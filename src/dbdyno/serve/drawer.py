@@ -7,9 +7,9 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dbdyno.errors import DynoError
@@ -93,17 +93,17 @@ Drawn = Callable[[str], None]
 
 @dataclass
 class Drawer:
-    """What is drawn, by path. Where `state` is another than before, all of it is stale, and so is what an
-    earlier server has `kept`."""
+    """What is drawn, by path, the latest last. Where `state` is another than before, all of it is stale, and
+    so is what an earlier server has `kept`. `ready` is replaced as a whole, and never changed, because the
+    event loop reads it while pages are drawn."""
 
     draw: Draw
     state: Callable[[], Hashable]
     drawn: Drawn
     kept: KeptPages
-    ready: dict[str, DrawnPage] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ready |= self.kept.read()
+        self.ready: Mapping[str, DrawnPage] = self.kept.read()
         self._changed = threading.Condition()
         self._asked: set[str] = set()
         self._taken: set[str] = set()
@@ -186,8 +186,7 @@ class Drawer:
             rest_s = took_s * (1.0 / SHARE_MOST - 1.0)
             self._rest_until_s = time.monotonic() + min(rest_s, REST_MOST_S)
             self._stale.discard(path)
-            self.ready.pop(path, None)
-            self.ready[path] = page
+            self._lay(path, page)
             self.kept.keep(path, page)
             self._drop_oldest()
             if before is None or before.shown != page.shown:
@@ -195,11 +194,17 @@ class Drawer:
         with self._changed:
             self._taken.discard(path)
 
+    def _lay(self, path: str, page: DrawnPage) -> None:
+        """Makes it the latest. Who reads meanwhile, in another thread, finds the page before or this one."""
+        others = {other: ready for other, ready in self.ready.items() if other != path}
+        self.ready = {**others, path: page}
+
     def _drop_oldest(self) -> None:
         """Those that somebody has open stay."""
         with self._changed:
             old = [path for path in self.ready if path not in self._watched]
-        for path in old[: max(0, len(self.ready) - READY_MOST)]:
-            del self.ready[path]
+        dropped = old[: max(0, len(self.ready) - READY_MOST)]
+        self.ready = {path: page for path, page in self.ready.items() if path not in dropped}
+        for path in dropped:
             self._stale.discard(path)
             self.kept.drop(path)
