@@ -47,7 +47,7 @@ $(VENV)/collected.stamp: $(VENV)/driver.stamp
 # The sessions' suite is run by pytest, against real servers, as well as by cargo: it is compiled once, here.
 compiled: setup
 	@$(MAKE) --no-print-directory $(VENV)/collected.stamp & python=$$!; \
-		cargo test --quiet --workspace --locked --no-run; rust=$$?; \
+		cargo tests --no-run; rust=$$?; \
 		wait $$python && [ $$rust -eq 0 ]
 
 # The driver's tests run beside those of all workers, of which conftest.py says how many there are.
@@ -57,7 +57,7 @@ compiled: setup
 # TESTS are options of pytest that choose a part of its tests, and no Rust is tested then: TESTS='-m place' is the part
 # that asks most of the place where it runs.
 test: $(if $(TESTS),setup,compiled)
-	@$(if $(TESTS),true,cargo test --quiet --workspace --locked) >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
+	@$(if $(TESTS),true,cargo tests) >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
 		export OPENBLAS_NUM_THREADS=1; unset PYTHONDONTWRITEBYTECODE; \
 		$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --progress $(TESTS); python=$$?; \
 		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
@@ -77,7 +77,7 @@ lint-python: setup
 
 lint-rust: setup
 	@rustfmt --edition 2021 --check $(SOURCES)
-	@cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@cargo lint
 
 check: lint
 	@$(MAKE) --no-print-directory test
@@ -108,7 +108,7 @@ faults: setup
 # line that repeats it.
 explore: setup
 	@PROPTEST_RNG_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ') PROPTEST_CASES=20000 \
-		nice -n 10 cargo test --workspace --locked
+		nice -n 10 cargo tests
 	@nice -n 10 $(BIN)/pytest -n 2 --hypothesis-profile=explore --timeout=1800 $$(grep -rl hypothesis tests --include='test_*.py')
 
 losses: setup

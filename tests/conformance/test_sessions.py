@@ -171,11 +171,11 @@ def encrypted_url(engine: str, server: Server) -> str:
 
 @pytest.fixture(scope="module")
 def suite() -> str:
-    """The program of the sessions' own tests, for which cargo is asked once. It is built as
-    `cargo test --workspace` builds it, so that nothing is compiled twice."""
+    """The program of the sessions' own tests, for which cargo is asked once. It is built as all tests of the
+    crates are, so that nothing is compiled twice."""
     if on_machine("cargo") is None:
         pytest.skip("cargo is not installed")
-    command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--no-run"]
+    command = ["cargo", "tests", "--test", "conformance", "--no-run"]
     made = subprocess.run(
         [*command, "--message-format", "json"], cwd=ROOT, capture_output=True, text=True, check=True
     )
