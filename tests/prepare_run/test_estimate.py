@@ -14,7 +14,7 @@ from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.place import store_url
 from dbdyno.records.record import PhaseRecord
 from dbdyno.records.store import Store
-from dbdyno.study import Arrangement, Restarts, Workload
+from dbdyno.study import Arrangement, Restarts, Study, Workload
 from dbdyno.study.nouns import Reference
 from dbdyno.study.trials import phases_of
 from tests.analyse.factory import a_run, records_of
@@ -44,19 +44,45 @@ def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
     read = study_at(study, seed=1)
     run = a_run(read).but(installation={"engine": "sqlite"})
     with Store(store_url()) as store:
-        assert run_estimate(store, read).trials_seen == 0
+        assert run_estimate(store, read).seen.words == "by a rule of thumb"
         store.add_run(run)
         for record in records_of(read):
             took_s = record.load_s + 7.0
             store.add_record(record.model_copy(update={"finished_unix_s": record.started_unix_s + took_s}))
         found = run_estimate(store, read)
-        assert found.trials_seen == 4
+        assert len(found.seen.took_s) == 4
         assert found.trials_s == pytest.approx(4 * (7.0 + 0.5), abs=0.01)
         assert "1 of them kept; about 22 s" in header_of_run(read, run, found, 1, 0.0)
         both = run_estimate(store, read, again=2, builds_s=100.0)
         assert both.trials_s == pytest.approx(6 * (7.0 + 0.5), abs=0.01)
         assert both.whole_s == pytest.approx(145.0, abs=0.01)
         assert "4 trials and 2 of the reference; about 2 min" in header_of_run(read, run, both, 0, 0.0)
+
+
+def test_the_estimate_rests_on_the_latest_run_on_the_same_data(homes: Path) -> None:
+    def of_scale(scale: int) -> Study:
+        path = homes / f"{scale}.toml"
+        path.write_text(STUDY.replace("[workload]", f"[workload]\nscale = {scale}"))
+        return study_at(path, seed=1)
+
+    read, other = of_scale(1), of_scale(20)
+    with Store(store_url()) as store:
+        for number, (kept, beside_s) in enumerate(((read, 7.0), (other, 90.0))):
+            run = a_run(kept).but(
+                run=f"run-{number}", installation={"engine": "sqlite"}, study_text=kept.text,
+                created_unix_s=1e9 + number,
+            )  # fmt: skip
+            store.add_run(run)
+            for record in records_of(kept):
+                ended_unix_s = record.started_unix_s + record.load_s + beside_s
+                changes = {"run": run.run, "finished_unix_s": ended_unix_s}
+                store.add_record(record.model_copy(update=changes))
+        found = run_estimate(store, read)
+        assert found.trials_s == pytest.approx(4 * (7.0 + 0.5), abs=0.01)
+        assert found.seen.words == "by 4 earlier trials"
+        found = run_estimate(store, of_scale(5))
+        assert found.trials_s == pytest.approx(4 * (90.0 + 0.5), abs=0.01)
+        assert found.seen.words == "by 4 earlier trials on other data"
 
 
 def test_the_estimate_looks_past_runs_whose_work_was_counted(study: Path) -> None:
@@ -71,7 +97,7 @@ def test_the_estimate_looks_past_runs_whose_work_was_counted(study: Path) -> Non
             phases = (PhaseRecord(name="load"),)
             store.add_record(record.model_copy(update={"run": "counted", "phases": phases}))
         found = run_estimate(store, read)
-        assert found.trials_seen == 4
+        assert len(found.seen.took_s) == 4
         assert found.trials_s < 4 * 10.0, "a record without a load took 30 s beside it"
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from dbdyno.calibrate.kept import load_of
 from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
 from dbdyno.host.launch import SHARED_MEMORY, SHORT_LIVED, servers_text
 from dbdyno.host.writers import Allowed
@@ -128,13 +129,29 @@ UNKNOWN = "the first trial shows how long the rounds of these statements take"
 
 
 @dataclass(frozen=True)
+class EarlierTrials:
+    """Seconds that each measured trial of one earlier run took, of the whole trial or beside its load."""
+
+    took_s: tuple[float, ...] = ()
+    of_other_data: bool = False
+
+    @property
+    def words(self) -> str:
+        """What an estimate rests on."""
+        if not self.took_s:
+            return "by a rule of thumb"
+        on = " on other data" if self.of_other_data else ""
+        return f"by {plural(len(self.took_s), 'earlier trial')}{on}"
+
+
+@dataclass(frozen=True)
 class RunEstimate:
     """What a run takes: `trials_s` all its trials, with the `again` of a reference that takes turns with it,
-    and `builds_s` the builds before them. `trials_seen` is how many earlier trials it rests on. Of trials
-    that are `unknown` it is the most that their loads may take."""
+    and `builds_s` the builds before them. `seen` is what it rests on. Of trials that are `unknown` it is the
+    most that their loads may take."""
 
     trials_s: float
-    trials_seen: int
+    seen: EarlierTrials
     again: int = 0
     builds_s: float = 0.0
     unknown: bool = False
@@ -152,11 +169,10 @@ def run_estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0
     if study.workload.name == STATEMENTS:
         seen_s = rounds_seen_s(store, study)
         timed_s = trials * fmean(seen_s) if seen_s else expected_duration_s(trials, study, overhead_s(study))
-        return RunEstimate(timed_s, len(seen_s), again, builds_s, unknown=not seen_s)
-    seen_s = beside_load_s(store, study.engine.engine)
-    beside_s = median(seen_s) if seen_s else overhead_s(study)
+        return RunEstimate(timed_s, EarlierTrials(tuple(seen_s)), again, builds_s, unknown=not seen_s)
+    beside_s, seen = beside_load_s(study, store)
     timed_s = expected_duration_s(trials, study, beside_s)
-    return RunEstimate(timed_s + beside_blocks_s(study), len(seen_s), again, builds_s)
+    return RunEstimate(timed_s + beside_blocks_s(study), seen, again, builds_s)
 
 
 def rounds_seen_s(store: Store | None, study: Study) -> list[float]:
@@ -184,24 +200,56 @@ def overhead_s(study: Study) -> float:
     return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
 
 
-def beside_load_s(store: Store, engine: str) -> list[float]:
-    """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
-    takes its own time."""
-    for summary in store.runs():
-        of_engine = summary.run.installation.engine == engine and summary.run.one_load
-        if not of_engine or Outcome.MEASURED not in summary.outcomes:
+RUNS_MOST = 50
+"""So many of the engine's latest runs are read at most, to find one on the same data."""
+
+
+def beside_load_s(study: Study, store: Store | None) -> tuple[float, EarlierTrials]:
+    """Seconds that a trial takes beside its load, and what they rest on: trials of the engine's latest run on
+    the same data, or else of its latest run at all, or else a rule. A plan may have no store."""
+    seen = _seen_beside_load(study, store) if store is not None else EarlierTrials()
+    return median(seen.took_s) if seen.took_s else overhead_s(study), seen
+
+
+def _seen_beside_load(study: Study, store: Store) -> EarlierTrials:
+    """Of runs that have a trial whose speed was measured: what is counted takes its own time."""
+    of_engine = (
+        summary.run
+        for summary in store.runs()
+        if summary.run.installation.engine == study.engine.engine
+        and summary.run.one_load
+        and Outcome.MEASURED in summary.outcomes
+    )
+    latest = EarlierTrials()
+    for run in islice(of_engine, RUNS_MOST):
+        others = not _had_data_of(study, run)
+        if others and latest.took_s:
             continue
-        seen_s = [
+        took_s = [
             max(0.0, record.beside_load_s - _settling_s(record.tally))
-            for record in store.readable_records(summary.run.run)
+            for record in store.readable_records(run.run)
             if record.outcome is Outcome.MEASURED
             and record.tally is not None
             # Beside the rounds that are timed, statements are sent as often again.
             and record.tally.workload != STATEMENTS
         ]
-        if seen_s:
-            return seen_s
-    return []
+        if took_s and not others:
+            return EarlierTrials(tuple(took_s))
+        if took_s:
+            latest = EarlierTrials(tuple(took_s), of_other_data=True)
+    return latest
+
+
+def _had_data_of(study: Study, run: Run) -> bool:
+    """Whether a run had the workload of the study, with all that shapes its data."""
+    with suppress(DynoError, OSError):
+        return _data_of(study_of(run)) == _data_of(study)
+    return False
+
+
+def _data_of(study: Study) -> tuple[str, dict[str, Level]]:
+    load = study.workload
+    return load.name, {name: level for name, level in load.options.items() if name not in load.run_options}
 
 
 def beside_blocks_s(study: Study) -> float:
@@ -234,8 +282,8 @@ def header_of_run(study: Study, run: Run, found: RunEstimate, kept: int, now_uni
     trials = trials_in_all(study)
     whole = trials + found.again
     left_s = found.builds_s + found.trials_s * (whole - kept) / whole
-    basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
-    ends = f"about {about_text(left_s)}, until {clock_text(now_unix_s + left_s)} (an estimate {basis})"
+    until = clock_text(now_unix_s + left_s)
+    ends = f"about {about_text(left_s)}, until {until} (an estimate {found.seen.words})"
     variants = plural(len(variants_of(study)), "variant")
     size = variants if study.untimed else f"{variants}, {plural(study.blocks, 'block')}"
     done = f", {kept} of them kept" if kept else ""

@@ -17,7 +17,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -44,7 +43,7 @@ from dbdyno.host import paths
 from dbdyno.host.cache import Tell, keep_beside
 from dbdyno.host.fingerprint import host_identity
 from dbdyno.plan.budget import guessed
-from dbdyno.prepare_run.estimate import beside_load_s, overhead_s
+from dbdyno.prepare_run.estimate import beside_load_s
 from dbdyno.prepare_run.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
 from dbdyno.prepare_run.study_here import given_up_by, with_losses
 from dbdyno.records.chain import Rerun
@@ -389,10 +388,8 @@ def estimate_basis(study: Study, store: Store | None, made: Calibration | None) 
 
 def _overhead(study: Study, store: Store | None) -> tuple[float, str]:
     """Seconds beside the load, with the words for them."""
-    seen_s = beside_load_s(store, study.engine.engine) if store is not None else []
-    taken_s = median(seen_s) if seen_s else overhead_s(study)
-    by = f"by {plural(len(seen_s), 'earlier trial')}" if seen_s else "by a rule of thumb"
-    return taken_s, f"{taken_s:.1f} s beside the load of a trial, {by}"
+    taken_s, seen = beside_load_s(study, store)
+    return taken_s, f"{taken_s:.1f} s beside the load of a trial, {seen.words}"
 
 
 def _seen(study: Study, store: Store, made: Calibration | None) -> Iterator[tuple[float, Components]]:
