@@ -171,10 +171,19 @@ impl Total {
         self.by_transaction.iter().map(ByTransaction::work).sum()
     }
 
+    fn wall_s(&self) -> f64 {
+        self.duration_s.max(1e-9)
+    }
+
+    /// Transactions of the measured part per second, those over its borders by their shares.
+    pub fn throughput_per_s(&self) -> f64 {
+        self.work() / self.wall_s()
+    }
+
     /// The tally; times in the unit that the name says, histogram in nanoseconds.
     pub fn tally(self, phases: Vec<Phase>) -> Result<Tally> {
         let all = self.latencies();
-        let (work, wall_s) = (self.work(), self.duration_s.max(1e-9));
+        let (work, wall_s) = (self.work(), self.wall_s());
         let per_op = |of: f64| (work > 0.0).then(|| of / work);
         let (engine_cpu_s, cpu) = (self.engine_cpu_s(), self.driver_cpu(self.engine_cpu_s()));
         let cpu_us = |of_s: f64| per_op(of_s * 1e6).filter(|_| self.knows_its_cpu());
@@ -190,7 +199,7 @@ impl Total {
             warmup_s: self.warmup_s,
             duration_s: self.duration_s,
             operations: self.operations(),
-            throughput_per_s: work / wall_s,
+            throughput_per_s: self.throughput_per_s(),
             rows_read: self.rows_read,
             bytes_received: self.bytes_received,
             bytes_sent: self.bytes_sent,
