@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import secrets
 import subprocess
 import threading
 import time
@@ -57,10 +58,13 @@ class Visitor:
         return answer
 
 
-def following(visitor: Visitor, page: str, seen: list[str], after_s: float = 0.0) -> threading.Thread:
+def following(
+    visitor: Visitor, page: str, seen: list[str], after_s: float = 0.0, times: int = 1
+) -> threading.Thread:
     """Does in a thread what the script of a page does: whenever it is another one than the reader has `seen`
-    last, it is asked for, so much later. The last that is seen is what is said at the end."""
-    events = visitor.connection(f"/events?page={page}&shown=").getresponse()
+    last, it is asked for, so much later and so often. The last that is seen is what is said at the end."""
+    name = secrets.token_hex(8)
+    events = visitor.connection(f"/events?page={page}&reader={name}&shown=").getresponse()
     assert events.readline() == b": following\n"
 
     def follow() -> None:
@@ -71,7 +75,7 @@ def following(visitor: Visitor, page: str, seen: list[str], after_s: float = 0.0
                 seen.append(told)
             elif kind == b"event: drawn\n" and not (seen and f'data-shown="{told}"' in seen[-1]):
                 time.sleep(after_s)
-                seen.append(visitor.ask(page).body)
+                seen.extend(visitor.ask(page, X_Dyno_Reader=name).body for _ in range(times))
             kind = line
 
     reader = threading.Thread(target=follow)

@@ -27,11 +27,12 @@ def test_the_server_ends_when_the_last_of_its_readers_has_the_last_page() -> Non
     port = listener.getsockname()[1]
     with pages_beside(listener, Address(port, token), store_url(), PAGE, lambda _: None):
         readers = []
-        for seen, after_s in ((quick, 0.0), (slow, SLOWER_S)):
+        # Who asks more often stands for nobody else.
+        for seen, after_s, times in ((quick, 0.0, 3), (slow, SLOWER_S, 1)):
             visitor = Visitor(port, token)
             visitor.enter()
             seen.append(until(visitor, PAGE, "first"))
-            readers.append(following(visitor, PAGE, seen, after_s))
+            readers.append(following(visitor, PAGE, seen, after_s, times))
         keep("second")
     for reader in readers:
         reader.join(PATIENCE_S)

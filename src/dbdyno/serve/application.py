@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
 
@@ -16,10 +17,12 @@ from starlette.routing import Route
 from dbdyno.host.host_lock import holder, measured_now
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address, AddressGuard
-from dbdyno.serve.drawer import Drawer, DrawnPage, KeptPages
+from dbdyno.serve.drawer import Drawer, KeptPages
 from dbdyno.serve.pages import LIVE, METRICS, RUN, StorePages, is_page
 
 ASK_AGAIN_S = 0.05
+READER = "X-Dyno-Reader"
+"""The header in which the script of a page says who asks for it anew."""
 NOTHING_HERE = "There is no such page. The list of runs is at /\n"
 NO_RUN = "No run is under way on this host in this store. The list of runs is at /\n"
 WAITING = (
@@ -45,22 +48,37 @@ def waiting(drawn: Iterable[str]) -> str:
     return WAITING.format(who=who, drawn=f"<p>These pages are there:</p><ul>{links}</ul>" if links else "")
 
 
+@dataclass
+class PageReader:
+    """Whoever has a page open, by the name that the page's script gave itself; and what he has on."""
+
+    path: str
+    name: str
+    shown: str
+
+
 class PageFollowers:
     """Those who have a page open. All of it happens in the event loop."""
 
     def __init__(self) -> None:
-        self.queues: dict[asyncio.Queue[tuple[str, str]], str] = {}
+        self.queues: dict[asyncio.Queue[tuple[str, str]], PageReader] = {}
         self.farewell: tuple[str, str] | None = None
 
     def tell(self, path: str, shown: str) -> None:
         """The page at a path is another one now."""
-        for queue, followed in self.queues.items():
-            if followed == path:
+        for queue, follower in self.queues.items():
+            if follower.path == path:
                 queue.put_nowait(("drawn", shown))
 
-    def count(self, path: str) -> int:
-        """How many have the page open."""
-        return sum(followed == path for followed in self.queues.values())
+    def took(self, path: str, name: str, shown: str) -> None:
+        """The follower of that name has this page on from now on; nobody is meant by no name."""
+        for follower in self.of(path):
+            if name and follower.name == name:
+                follower.shown = shown
+
+    def of(self, path: str) -> list[PageReader]:
+        """Those who have the page at a path open."""
+        return [follower for follower in self.queues.values() if follower.path == path]
 
     def end(self, text: str) -> None:
         """Nothing follows."""
@@ -75,8 +93,6 @@ class StoreApplication:
     def __init__(self, pages: StorePages, address: Address, pinned: str = "") -> None:
         self._pages = pages
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Of each page the one that was sent last, and how often.
-        self._sent: dict[str, tuple[str, int]] = {}
         self.following = PageFollowers()
         self.drawer = Drawer(pages.draw, pages.state, self._drawn, KeptPages.of_store(pages.store_url))
         if self.drawer.ready:
@@ -106,13 +122,12 @@ class StoreApplication:
 
     async def fetched(self, path: str) -> None:
         """Returns when all who have the page open have the one that was drawn last."""
-        while self._times_sent(path, self.drawer.ready.get(path)) < self.following.count(path):
+        while not self._all_have_latest(path):
             await asyncio.sleep(ASK_AGAIN_S)
 
-    def _times_sent(self, path: str, page: DrawnPage | None) -> int:
-        """How often this page was sent since another one was."""
-        shown, times = self._sent.get(path, ("", 0))
-        return times if page is not None and page.shown == shown else 0
+    def _all_have_latest(self, path: str) -> bool:
+        ready = self.drawer.ready.get(path)
+        return all(ready is not None and one.shown == ready.shown for one in self.following.of(path))
 
     def _drawn(self, path: str) -> None:
         if self._loop is not None:
@@ -132,7 +147,7 @@ class StoreApplication:
         if found is None:
             there = [one for one in self.drawer.ready if one != METRICS]
             return HTMLResponse(waiting(there), 503, {"Retry-After": "10"})
-        self._sent[path] = (found.shown, self._times_sent(path, found) + 1)
+        self.following.took(path, request.headers.get(READER, ""), found.shown)
         return Response(found.body, found.status, media_type=found.media_type)
 
     async def _live(self, _request: Request) -> Response:
@@ -145,18 +160,20 @@ class StoreApplication:
         return Response(page.vega(), media_type="text/javascript")
 
     async def _events(self, request: Request) -> Response:
-        path, shown = request.query_params.get("page", ""), request.query_params.get("shown", "")
+        path, name, shown = (request.query_params.get(one, "") for one in ("page", "reader", "shown"))
         if not is_page(path):
             return PlainTextResponse(NOTHING_HERE, 404)
-        return StreamingResponse(self._told(path, shown), media_type="text/event-stream")
+        follower = PageReader(path, name, shown)
+        return StreamingResponse(self._told(follower), media_type="text/event-stream")
 
-    async def _told(self, path: str, shown: str) -> AsyncIterator[str]:
-        """What happens to a page, from what its reader has on."""
+    async def _told(self, follower: PageReader) -> AsyncIterator[str]:
+        """What happens to a page, from what its follower has on."""
         queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        self.following.queues[queue] = path
+        path = follower.path
+        self.following.queues[queue] = follower
         self.drawer.watch(path)
         ready = self.drawer.ready.get(path)
-        if ready is not None and ready.shown != shown:
+        if ready is not None and ready.shown != follower.shown:
             queue.put_nowait(("drawn", ready.shown))
         if self.following.farewell is not None:
             queue.put_nowait(self.following.farewell)

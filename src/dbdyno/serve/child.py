@@ -42,7 +42,7 @@ def main() -> None:
 async def _farewell(application: StoreApplication, path: str, ended: asyncio.Event) -> None:
     """Whoever has the run's page open gets the one of the run that is over."""
     try:
-        if application.following.count(path):
+        if application.following.of(path):
             with suppress(TimeoutError):
                 async with asyncio.timeout(DRAWN_S):
                     await application.drawn_anew(path)

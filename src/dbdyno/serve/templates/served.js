@@ -63,8 +63,10 @@
     nav.querySelector("ul").replaceWith(drawn.querySelector("nav.pages ul"));
     window.drawFigures();
   };
+  // By this the server knows which of its readers has the page on that was drawn last.
+  const reader = Math.random().toString(36).slice(2);
   const draw = async () => {
-    const answer = await fetch(path, { cache: "no-store" });
+    const answer = await fetch(path, { cache: "no-store", headers: { "X-Dyno-Reader": reader } });
     take(new DOMParser().parseFromString(await answer.text(), "text/html"));
   };
 
@@ -72,7 +74,8 @@
   const follow = () => {
     if (events || document.hidden) return;
     say("");
-    events = new EventSource("/events?page=" + encodeURIComponent(path) + "&shown=" + nav.dataset.shown);
+    const asked = new URLSearchParams({ page: path, reader, shown: nav.dataset.shown });
+    events = new EventSource("/events?" + asked);
     events.addEventListener("drawn", ({ data }) => { if (data !== nav.dataset.shown) draw().catch(() => {}); });
     events.addEventListener("over", ({ data }) => end(data));
     events.onerror = () => end("Dyno no longer serves this page. It stays as it was drawn last.");
