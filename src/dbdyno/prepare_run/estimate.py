@@ -200,7 +200,7 @@ def overhead_s(study: Study) -> float:
     return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
 
 
-RUNS_MOST = 50
+RUNS_READ_MOST = 50
 """So many of the engine's latest runs are read at most, to find one on the same data."""
 
 
@@ -221,7 +221,7 @@ def _seen_beside_load(study: Study, store: Store) -> EarlierTrials:
         and Outcome.MEASURED in summary.outcomes
     )
     latest = EarlierTrials()
-    for run in islice(of_engine, RUNS_MOST):
+    for run in islice(of_engine, RUNS_READ_MOST):
         others = not _had_data_of(study, run)
         if others and latest.took_s:
             continue
