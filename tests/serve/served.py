@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from dbdyno.serve.pages import READER
 from tests.warm import Process
 
 PATIENCE_S = 60.0
@@ -75,7 +76,7 @@ def following(
                 seen.append(told)
             elif kind == b"event: drawn\n" and not (seen and f'data-shown="{told}"' in seen[-1]):
                 time.sleep(after_s)
-                seen.extend(visitor.ask(page, X_Dyno_Reader=name).body for _ in range(times))
+                seen.extend(visitor.ask(page, **{READER: name}).body for _ in range(times))
             kind = line
 
     reader = threading.Thread(target=follow)

@@ -18,11 +18,9 @@ from dbdyno.host.host_lock import holder, measured_now
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address, AddressGuard
 from dbdyno.serve.drawer import Drawer, KeptPages
-from dbdyno.serve.pages import LIVE, METRICS, RUN, StorePages, is_page
+from dbdyno.serve.pages import LIVE, METRICS, READER, RUN, StorePages, is_page
 
 ASK_AGAIN_S = 0.05
-READER = "X-Dyno-Reader"
-"""The header in which the script of a page says who asks for it anew."""
 NOTHING_HERE = "There is no such page. The list of runs is at /\n"
 NO_RUN = "No run is under way on this host in this store. The list of runs is at /\n"
 WAITING = (

@@ -169,6 +169,8 @@ def _share_of(seen: Observation | None, name: str, cores: int) -> float | None:
 
 RUNS, TRENDS, MUSEUM, LIVE, METRICS = "/", "/trends", "/museum", "/live", "/metrics"
 RUN, TREND, COMPARE, PROFILE, RECIPE = "/run/", "/trend/", "/compare/", "/profile/", "/recipe/"
+READER = "X-Dyno-Reader"
+"""The header in which the script of a page says who asks for it anew."""
 NAMED = (RUN, TREND, PROFILE, RECIPE)
 TREND_RUNS_MOST = 50
 ROWS_MOST = 200
@@ -318,7 +320,7 @@ class StorePages:
         return page.environment().overlay(loader=ChoiceLoader(loaders))
 
     def _template(self, name: str) -> Template:
-        return self._environment.get_template(name)
+        return self._environment.get_template(name, globals={"reader_header": READER})
 
 
 def _metrics(store: Store) -> str:

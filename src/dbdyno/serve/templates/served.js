@@ -66,7 +66,7 @@
   // By this the server knows which of its readers has the page on that was drawn last.
   const reader = Math.random().toString(36).slice(2);
   const draw = async () => {
-    const answer = await fetch(path, { cache: "no-store", headers: { "X-Dyno-Reader": reader } });
+    const answer = await fetch(path, { cache: "no-store", headers: { "{{ reader_header }}": reader } });
     take(new DOMParser().parseFromString(await answer.text(), "text/html"));
   };
 
