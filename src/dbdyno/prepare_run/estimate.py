@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
@@ -170,7 +170,7 @@ def run_estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0
         seen_s = rounds_seen_s(store, study)
         timed_s = trials * fmean(seen_s) if seen_s else expected_duration_s(trials, study, overhead_s(study))
         return RunEstimate(timed_s, EarlierTrials(tuple(seen_s)), again, builds_s, unknown=not seen_s)
-    beside_s, seen = beside_load_s(study, store)
+    beside_s, seen = beside_load_s(store, study)
     timed_s = expected_duration_s(trials, study, beside_s)
     return RunEstimate(timed_s + beside_blocks_s(study), seen, again, builds_s)
 
@@ -204,15 +204,14 @@ RUNS_READ_MOST = 50
 """So many of the engine's latest runs are read at most, to find one on the same data."""
 
 
-def beside_load_s(study: Study, store: Store | None) -> tuple[float, EarlierTrials]:
+def beside_load_s(store: Store | None, study: Study) -> tuple[float, EarlierTrials]:
     """Seconds that a trial takes beside its load, and what they rest on: trials of the engine's latest run on
     the same data, or else of its latest run at all, or else a rule. A plan may have no store."""
-    seen = _seen_beside_load(study, store) if store is not None else EarlierTrials()
+    seen = _seen_beside_load(store, study) if store is not None else EarlierTrials()
     return median(seen.took_s) if seen.took_s else overhead_s(study), seen
 
 
-def _seen_beside_load(study: Study, store: Store) -> EarlierTrials:
-    """Of runs that have a trial whose speed was measured: what is counted takes its own time."""
+def _seen_beside_load(store: Store, study: Study) -> EarlierTrials:
     of_engine = (
         summary.run
         for summary in store.runs()
@@ -220,24 +219,24 @@ def _seen_beside_load(study: Study, store: Store) -> EarlierTrials:
         and summary.run.one_load
         and Outcome.MEASURED in summary.outcomes
     )
-    latest = EarlierTrials()
-    for run in islice(of_engine, RUNS_READ_MOST):
-        others = not _had_data_of(study, run)
-        if others and latest.took_s:
-            continue
-        took_s = [
-            max(0.0, record.beside_load_s - _settling_s(record.tally))
-            for record in store.readable_records(run.run)
-            if record.outcome is Outcome.MEASURED
-            and record.tally is not None
-            # Beside the rounds that are timed, statements are sent as often again.
-            and record.tally.workload != STATEMENTS
-        ]
-        if took_s and not others:
-            return EarlierTrials(tuple(took_s))
-        if took_s:
-            latest = EarlierTrials(tuple(took_s), of_other_data=True)
-    return latest
+    runs = list(islice(of_engine, RUNS_READ_MOST))
+    alike = ((run, False) for run in runs if _had_data_of(study, run))
+    for run, of_other_data in chain(alike, ((run, True) for run in runs)):
+        if took_s := _beside_load_s(store, run):
+            return EarlierTrials(took_s, of_other_data)
+    return EarlierTrials()
+
+
+def _beside_load_s(store: Store, run: Run) -> tuple[float, ...]:
+    """Of each trial whose speed was measured: what is counted takes its own time."""
+    return tuple(
+        max(0.0, record.beside_load_s - _settling_s(record.tally))
+        for record in store.readable_records(run.run)
+        if record.outcome is Outcome.MEASURED
+        and record.tally is not None
+        # Beside the rounds that are timed, statements are sent as often again.
+        and record.tally.workload != STATEMENTS
+    )
 
 
 def _had_data_of(study: Study, run: Run) -> bool:

@@ -388,7 +388,7 @@ def estimate_basis(study: Study, store: Store | None, made: Calibration | None) 
 
 def _overhead(study: Study, store: Store | None) -> tuple[float, str]:
     """Seconds beside the load, with the words for them."""
-    taken_s, seen = beside_load_s(study, store)
+    taken_s, seen = beside_load_s(store, study)
     return taken_s, f"{taken_s:.1f} s beside the load of a trial, {seen.words}"
 
 
