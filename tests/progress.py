@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 import pytest
 
@@ -43,7 +44,7 @@ class Progress:
 
     seconds: dict[str, float]
     say: Callable[[str], None]
-    long: Container[str] = ()
+    long: Collection[str] = ()
     failures: list[list[str]] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
     workers: int = 1
@@ -108,10 +109,20 @@ class Progress:
         timed: dict[str, list[float]] = {}
         for name in self.ended:
             timed.setdefault(_file(name), []).append(self.took_s[name])
+        if late := self.late({file: sum(each) for file, each in timed.items()}):
+            self.say(f"Longer than half of the files that begin first (LONG): {', '.join(late)}")
         self.seconds |= {file: sum(each) / len(each) for file, each in timed.items()}
         if session.config.cache is not None:
             session.config.cache.set(KEPT_AS, self.seconds)
             session.config.cache.set(FAILED_AS, [*self.failures, sorted(self.failed)][-RUNS_KEPT:])
+
+    def late(self, took_s: Mapping[str, float]) -> list[str]:
+        """Files that took longer than half of those that take longest, and are not among them: a worker may
+        begin one when the others have nothing left. A part of the tests tells none."""
+        if not self.long or not set(self.long) <= took_s.keys():
+            return []
+        usual_s = median(took_s[file] for file in self.long)
+        return sorted(file for file in took_s.keys() - self.long if took_s[file] > usual_s)
 
     def line(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""

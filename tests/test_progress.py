@@ -115,6 +115,13 @@ def test_what_is_left_follows_from_what_ended_on_this_machine() -> None:
     assert progress.left_s() == 0.0 < KNOWN_AFTER_S
 
 
+def test_a_file_that_takes_long_and_does_not_begin_first_is_told() -> None:
+    progress = Progress({}, lambda line: None, long=["test_a.py", "test_b.py", "test_c.py"])
+    took_s = {"test_a.py": 90.0, "test_b.py": 40.0, "test_c.py": 10.0, "test_d.py": 39.0, "test_e.py": 41.0}
+    assert progress.late(took_s) == ["test_e.py"]
+    assert progress.late({"test_a.py": 90.0, "test_e.py": 200.0}) == [], "only a part was run"
+
+
 def test_what_failed_before_is_named_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_suite.py").write_text("def test_sways():\n    assert False\n")
