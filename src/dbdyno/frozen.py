@@ -124,3 +124,8 @@ def layer_and_knob(factor: str) -> tuple[str, str]:
 def level_text(level: Level) -> str:
     """A level as a study writes it, without quotes."""
     return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def level_shown(level: Level) -> str:
+    """A level as people read it: one that is empty has its quotes, or nobody would see it."""
+    return level_text(level) or '""'

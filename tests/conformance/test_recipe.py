@@ -47,6 +47,7 @@ SETTINGS: dict[str, dict[str, tuple[Level, Level]]] = {
         "innodb_io_capacity": (200, 345),
         "innodb_buffer_pool_size": ("128M", "64M"),
         "sql_mode": ("", "STRICT_TRANS_TABLES,NO_ZERO_DATE"),
+        "old_mode": ("UTF8_IS_UTF8MB3", ""),
         "log_bin": (False, True),
     },
     "mysql": {"innodb_io_capacity": (200, 345), "innodb_flush_log_at_trx_commit": (1, 2)},

@@ -505,6 +505,25 @@ def test_a_setting_that_differs_is_named_with_both_values(shell: list[str], appl
     assert "DIFFERS  innodb_io_capacity: the recipe has 345, here is 200" in said.stdout
 
 
+@pytest.mark.parametrize(
+    ("client", "code", "told"),
+    [
+        ("printf \\n", 0, 'ok       init_connect = ""'),
+        ("printf init_connect\\t\\n", 0, 'ok       init_connect = ""'),
+        ("printf 345", 1, 'DIFFERS  init_connect: the recipe has "", here is 345'),
+        ("true", 2, "unknown  init_connect: the server was not asked"),
+        ("false", 2, "unknown  init_connect: the server was not asked"),
+    ],
+)
+def test_a_setting_may_be_empty_and_a_server_that_says_nothing_was_not_asked(
+    shell: list[str], folder: Path, client: str, code: int, told: str
+) -> None:
+    (folder / "recipe.tsv").write_text('setting\tinit_connect\t""\tSHOW init_connect\n')
+    said = run(shell, folder, "check", CLIENT=client)
+    assert said.returncode == code, said.stdout
+    assert told in said.stdout
+
+
 def test_what_cannot_be_read_is_neither_in_effect_nor_different(shell: list[str], applied: Path) -> None:
     (applied.parent / "the host/sys/cpufreq/boost").write_text("1\n")
     said = run(shell, applied, "check", CLIENT="false", PID="78")

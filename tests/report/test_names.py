@@ -16,6 +16,7 @@ from dbdyno.study import Design, Factor
 from dbdyno.study.nouns import ListedVariant
 from tests.analyse.factory import HOST, a_run, a_study, records_of
 from tests.fakes import a_kind, make_tally, no_latency
+from tests.report.browser import Outline
 from tests.report.forms import as_markdown, as_page, on_terminal, print_report
 
 KNOWN = (
@@ -96,3 +97,21 @@ def restored(text: str) -> str:
     for known, word in zip(KNOWN, PLAIN, strict=True):
         text = text.replace(word, known)
     return text
+
+
+@pytest.mark.parametrize("design", [Design.ONE_AT_A_TIME, Design.FACTORIAL, Design.LADDER])
+def test_a_level_that_is_empty_is_seen_wherever_another_is(design: Design) -> None:
+    def shown_with(level: str) -> list[str]:
+        levels = [level, "plain"] if design is Design.LADDER else ["plain", level, "strict"]
+        study = a_study({"config.mode": levels, "workload.clients": [1, 8]}, design=design)
+        analysis = analyse(study, a_run(study), records_of(study))
+        forms = (
+            as_markdown(analysis),
+            on_terminal(lambda console: print_report(analysis, console, details=True), width=140),
+            Outline(as_page(analysis)).shown.replace('\\"', '"'),
+        )
+        return [text.replace(level or '""', "LEVEL") for text in forms]
+
+    empty = shown_with("")
+    assert empty == shown_with("%%")
+    assert "LEVEL" in empty[-1]

@@ -23,7 +23,7 @@ from dbdyno.study import (
     read_study,
 )
 from dbdyno.study.catalogue import Option
-from dbdyno.study.designs import size_of_study
+from dbdyno.study.designs import size_of_study, variants_of
 from dbdyno.study.nouns import Reference
 from tests.study.catalogue import CATALOGUE
 from tests.study.reader_cases import EXAMPLE, LIST, SHORT
@@ -167,6 +167,17 @@ def test_quoted_dotted_and_table_forms_are_one() -> None:
     assert read(table).factors == read(dotted).factors == read(SHORT).factors
 
 
+def test_a_setting_of_the_server_may_be_empty() -> None:
+    study = read(
+        SHORT.replace("[1, 2]", '["ANSI", "", "a, b"]').replace(
+            "[workload]", '[settings]\n"config.b" = ""\n[workload]'
+        )
+    )
+    assert study.factors[0].levels == ("ANSI", "", "a, b") and study.settings == {"config.b": ""}
+    names = [variant.name for variant in variants_of(study)]
+    assert names == ["baseline", 'config.a=""', 'config.a="a, b"'], "where a level is not seen it has quotes"
+
+
 def test_levels_keep_their_type_and_spelling() -> None:
     levels = read(SHORT.replace("[1, 2]", '["16M", 1, 1.5, true, "ON"]')).factors[0].levels
     assert [(type(level), level) for level in levels] == [
@@ -214,6 +225,8 @@ ONE_MISTAKE = [
     ('"mariadb"', '"mariadb://me@localhost"', 1, "no database", "?socket=PATH"),
     ('"mariadb"', "7", 1, "must be a text, not a whole number", "quotes"),
     ('"mariadb"', '""', 1, "is empty", ""),
+    ('"config.a" = [1, 2]', '"storage.scheduler" = ["none", ""]', 5, "is empty", "at least one character"),
+    ("[1, 2]", '["", "a", ""]', 5, 'the level "" twice', "levels must differ"),
     ("engine", "enginge", 1, "unknown key `enginge`", "did you mean `engine`?"),
     ("[workload]", '[search]\ntime = "9m"\n[workload]', 2, "has no [search]", 'design = "search"'),
     ('[1, 2]', '{ from = 1, to = 2 }', 5, "only the design `search` takes", 'design = "search"'),

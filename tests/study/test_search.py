@@ -48,6 +48,13 @@ def test_what_a_search_asks_does_not_depend_on_how_it_is_written() -> None:
     assert read(SEARCH.replace("20000", "10000")).meaning != read(SEARCH).meaning
 
 
+def test_a_condition_may_be_that_a_setting_is_empty() -> None:
+    found = read(SEARCH.replace('["ON", "OFF"]', '["ON", "OFF", ""]').replace('= "ON" } }', '= "" } }'))
+    assert found.factors[2].only_if == (Condition(factor="config.log", levels=("",)),)
+    [mistake] = mistakes(SEARCH.replace('= "ON" } }', '= "" } }'))
+    assert '`config.log` never is ""' in mistake.message
+
+
 def test_only_the_baseline_is_known_beforehand_and_the_extremes_show_what_may_come() -> None:
     study = read(SEARCH)
     assert [variant.name for variant in variants_of(study)] == ["baseline"]

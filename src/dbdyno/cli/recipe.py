@@ -19,6 +19,7 @@ from dbdyno.deploy.files import RecipeFile, read_recipe_folder, require_absent, 
 from dbdyno.deploy.made import recipe_files, recipe_made
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
+from dbdyno.frozen import level_shown
 from dbdyno.prepare_run.stored_run import analysis_of
 from dbdyno.prepare_run.stored_study import require_measured
 from dbdyno.records.place import store_url
@@ -98,12 +99,13 @@ def _print(found: Checked, console: Console) -> None:
         table.add_column(head, overflow="fold")
     for finding in found.findings:
         state = Text(finding.state.value, style=STYLES[finding.state])
-        cells = (finding.factor, finding.wanted, finding.found)
+        found_here = "" if finding.state is State.UNKNOWN else level_shown(finding.found)
+        cells = (finding.factor, level_shown(finding.wanted), found_here)
         table.add_row(state, *(Text(safe.clean(cell)) for cell in cells))
     console.print(table)
     _print_lines("Why:", [f"{one.factor}: {one.reason}" for one in found.findings if one.reason], console)
     different = [
-        f"{each.factor}: measured with {each.wanted}, here {each.found}"
+        f"{each.factor}: measured with {level_shown(each.wanted)}, here {level_shown(each.found)}"
         for each in found.conditions
         if each.state is State.DIFFERS
     ]

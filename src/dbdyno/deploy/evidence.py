@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.deploy.deployment import DeployedBuild, Deployment, ProductionChange
-from dbdyno.frozen import level_text
+from dbdyno.frozen import level_shown
 from dbdyno.layers.setup import Part, PartPlace
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import (
@@ -111,7 +111,7 @@ def _changes(deployment: Deployment) -> str:
     rows = [
         (
             _level(change),
-            _code(level_text(change.was)) if change.was is not None else DASH,
+            _code(level_shown(change.was)) if change.was is not None else DASH,
             ratio_text(change.share.ratio) if change.share else "not measured alone",
             interval_text(change.share) if change.share else DASH,
             _where(change.parts),
@@ -192,7 +192,7 @@ def _held(deployment: Deployment) -> list[str]:
         else "Variant and baseline both had these levels. The recipe leaves them as they are on your host. "
         "Where they differ there, the gain may be another."
     )
-    rows = [(_code(each.factor), _code(level_text(each.level)), _loss(each)) for each in deployment.held]
+    rows = [(_code(each.factor), _code(level_shown(each.level)), _loss(each)) for each in deployment.held]
     return ["## What else the measured server had", told, _table(("factor", "level", "gives up"), rows)]
 
 
@@ -202,7 +202,7 @@ def _listed(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _level(change: ProductionChange) -> str:
-    return _code(f"{change.factor} = {level_text(change.level)}")
+    return _code(f"{change.factor} = {level_shown(change.level)}")
 
 
 def _metric(name: str) -> str:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from dbdyno.deploy.deployment import FORMAT, Deployment, ProductionChange
 from dbdyno.engines.facts import Production
 from dbdyno.errors import UserError, remedy
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown, level_text
 from dbdyno.layers.registry import KNOBS, knows
 from dbdyno.layers.setup import PartPlace
 from dbdyno.study.designs import of_build
@@ -214,14 +214,15 @@ Row = tuple[str, ...]
 
 def _rows(deployment: Deployment, production: Production, for_host: Sequence[RecipeFile]) -> Iterator[Row]:
     """What the scripts read: a kind, and its columns. A shell's `read` passes over empty columns, so there is
-    none."""
+    none: a setting that is empty has its quotes."""
     facts = {"service": deployment.service, "client": production.client, "data": production.data_sql}
     yield from ((kind, text) for kind, text in facts.items() if text)
     yield "version", production.release(deployment.version), production.version_sql
     yield from (("file", file.name, file.way.value, file.place) for file in for_host if file.place)
     for change in deployment.deployed:
-        if change.statement and change.answer and any(one.place is PartPlace.SETTING for one in change.parts):
-            yield _plain("setting", change.factor.partition(".")[2], change.answer, change.statement)
+        if change.statement and any(one.place is PartPlace.SETTING for one in change.parts):
+            answer = level_shown(change.answer)
+            yield _plain("setting", change.factor.partition(".")[2], answer, change.statement)
     for place in (PartPlace.ENVIRONMENT, PartPlace.KERNEL, PartPlace.QUEUE, PartPlace.MOUNT):
         for part in deployment.parts(place):
             yield _plain(place.value, part.name, level_text(part.value))

@@ -20,7 +20,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.facts import Production
 from dbdyno.errors import Blocked, UserError
 from dbdyno.findings.gap import shares
-from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_shown, level_text
 from dbdyno.host import cache
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
@@ -303,7 +303,7 @@ def _without_parts(factor: str, level: Level) -> tuple[Part, ...]:
     """A level that production has when nothing sets another one."""
     if of_build(factor) or not in_production(factor):
         return ()
-    deed = f"take out what sets another level than {level_text(level)}, which needs nothing"
+    deed = f"take out what sets another level than {level_shown(level)}, which needs nothing"
     return (Part(factor=factor, place=PartPlace.BY_HAND, name=factor, value=deed),)
 
 

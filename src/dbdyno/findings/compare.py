@@ -16,7 +16,7 @@ from dbdyno.analyse.compare import (
 )
 from dbdyno.analyse.model import Ratio
 from dbdyno.findings.gap import bar
-from dbdyno.frozen import listed
+from dbdyno.frozen import level_shown, listed
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import (
@@ -307,7 +307,8 @@ def matters(difference: Difference) -> str:
     if not difference.known:
         return "not measured by this study"
     return "; ".join(
-        f"{one.factor}={one.level} {multiple_text(one.effect)} ({one.side})" for one in difference.known
+        f"{one.factor}={level_shown(one.level)} {multiple_text(one.effect)} ({one.side})"
+        for one in difference.known
     )
 
 

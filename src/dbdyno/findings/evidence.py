@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.findings import configuration
+from dbdyno.frozen import level_shown
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
 from dbdyno.records.run import Run
@@ -114,7 +115,7 @@ def _proof(proof: Proof) -> Row:
     differs = f"; trial {proof.trials[0]}, others differ" if proof.exercised > 1 else ""
     return (
         found.factor,
-        found.requested,
+        level_shown(found.requested),
         _reading(found.accepted),
         _reading(found.effective),
         _reading(found.exercised, differs),
@@ -124,7 +125,9 @@ def _proof(proof: Proof) -> Row:
 
 
 def _reading(reading: Reading | None, remark: str = "") -> TableCell:
-    return TableCell("") if reading is None else TableCell(reading.value, (f"{reading.source}{remark}",))
+    if reading is None:
+        return TableCell("")
+    return TableCell(level_shown(reading.value), (f"{reading.source}{remark}",))
 
 
 def _records(analysis: Analysis) -> Iterator[Element]:
@@ -185,7 +188,9 @@ def _checks(trial: TrialResult) -> TableCell:
     ]
     warnings = [f"! {warning.value}: {detail}" for warning, detail in trial.warnings.items()]
     log = record.server_log if record.outcome is not Outcome.MEASURED else ""
-    read = "; ".join(f"{one.factor} = {one.effective.value}" for one in record.evidence if one.effective)
+    read = "; ".join(
+        f"{one.factor} = {level_shown(one.effective.value)}" for one in record.evidence if one.effective
+    )
     back = (f"read back: {read}",) if read else ()
     return TableCell("", (*back, *checks, *warnings), Fold("server log", (Text(log),)) if log else None)
 

@@ -34,7 +34,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.quantiles import confidence_each, varies_together
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report import document
@@ -335,7 +335,7 @@ def grid(analysis: Analysis) -> FactorGrid | None:
     return FactorGrid(
         across=naming.factor_text(across.name),
         down=tuple(naming.factor_text(factor.name) for factor in down),
-        heads=tuple(level_text(level) for level in across.levels),
+        heads=tuple(level_shown(level) for level in across.levels),
         rows=tuple((_setting_text(setting), row(setting)) for setting in settings),
         note=_note(analysis),
     )
@@ -375,7 +375,7 @@ def _texts(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Texts:
 
 
 def _setting_text(setting: tuple[Level, ...]) -> Texts:
-    return tuple(level_text(level) for level in setting)
+    return tuple(level_shown(level) for level in setting)
 
 
 def _cell(variant: VariantResult | None) -> FactorCell:

@@ -25,7 +25,7 @@ from dbdyno.analyse.found import EFFORTS
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierPoint, FrontierReading, Ratio, Reach, Role
 from dbdyno.analyse.quantiles import confidence_each
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown, level_text
 from dbdyno.records import metrics
 from dbdyno.report.document import Figure, Notes, Row, Section, Table, TableCell, table
 from dbdyno.report.words import naming, numbers
@@ -178,7 +178,7 @@ def sections(frontier: Frontier) -> Iterator[Section]:
 
 def name(curve: FrontierCurve) -> str:
     """A curve by what sets it apart: the levels of the other factors."""
-    parts = [f"{naming.factor_text(factor)}={level_text(level)}" for factor, level in curve.levels.items()]
+    parts = [f"{naming.factor_text(factor)}={level_shown(level)}" for factor, level in curve.levels.items()]
     return ", ".join(parts) or "all trials"
 
 

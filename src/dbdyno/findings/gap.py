@@ -13,7 +13,7 @@ from dbdyno.analyse.model import Analysis, Gap, LeftOut, Ratio, Share, VariantRe
 from dbdyno.analyse.quantiles import FACTORS_MOST, explains_gap
 from dbdyno.findings.factors import GivenUp, cells_of, given_up_at
 from dbdyno.findings.gap_shares import explain, explain_chain, explain_fraction
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.report.document import Document, Element, Figure, Lines, Mark, Notes, Section, Tone, table
@@ -155,7 +155,7 @@ def _in_one_order(gap: Gap) -> bool:
 
 
 def _settings(gap: Gap, setting: Sequence[Level]) -> Iterator[str]:
-    return (f"{name}={level_text(level)}" for name, level in zip(gap.factors, setting, strict=True))
+    return (f"{name}={level_shown(level)}" for name, level in zip(gap.factors, setting, strict=True))
 
 
 def title(gap: Gap) -> str:
@@ -215,7 +215,7 @@ def _product(gap: Gap) -> str:
 def _left_out(gap: Gap) -> list[str]:
     """A sentence per factor that is not in the product."""
     return [
-        f"Left out: {naming.factor_text(one.factor)}, because {level_text(one.level)} was never measured:"
+        f"Left out: {naming.factor_text(one.factor)}, because {level_shown(one.level)} was never measured:"
         f" {one.cause}."
         for one in gap.left_out
     ]
@@ -299,7 +299,7 @@ def _rows(gap: Gap) -> list[tuple[str, ...]]:
 
 
 def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
-    levels = f"{level_text(share.slow)} -> {level_text(share.fast)}"
+    levels = f"{level_shown(share.slow)} -> {level_shown(share.fast)}"
     name = verdicts.losing(f"{naming.factor_text(share.factor)}: {levels}", share.gives_up)
     shown = (_ratio(share.share), _interval(share.share))
     if gap.variants_measured is not None:

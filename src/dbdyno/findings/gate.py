@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dbdyno.analyse.floor import smallest
 from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, GateWay, HeldAnalysis, Source
 from dbdyno.analyse.model import Analysis, Ratio, Reason, VariantResult, Verdict
-from dbdyno.frozen import level_text
+from dbdyno.frozen import level_shown
 from dbdyno.records import metrics
 from dbdyno.records.run import Run
 from dbdyno.report.document import (
@@ -196,7 +196,7 @@ def sides(found: Gate) -> list[tuple[str, str, str]]:
     """What was held against what: a row for each fact of the two runs, those that say nothing left out."""
     runs = (found.reference, found.run)
     results = (found.reference_result, found.result)
-    levels = [{name: level_text(level) for name, level in one.levels.items()} for one in results]
+    levels = [{name: level_shown(level) for name, level in one.levels.items()} for one in results]
     facts = [
         ("run", *(run.run for run in runs)),
         ("began", *(moment_text(run.created_unix_s) for run in runs)),

@@ -14,7 +14,7 @@ from dbdyno.analyse import Ending
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.model import Analysis, Exhibit
 from dbdyno.analyse.museum import Museum, Occurrence, Piece, museum
-from dbdyno.frozen import level_text, listed
+from dbdyno.frozen import level_shown, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Evidence
 from dbdyno.report.document import (
@@ -69,12 +69,7 @@ def _exhibit(room: list[Exhibit], analysis: Analysis) -> Item:
         listed([one.variant for one in room]),
         (remarks.exhibit_text(first, analysis),),
         first.remedy,
-        small=tuple(
-            f"{one.factor}: requested {one.requested}"
-            + (f", read back {one.effective.value} ({one.effective.source})" if one.effective else "")
-            for one in first.evidence
-            if not one.in_effect
-        ),
+        small=tuple(_asked_and_read(one) for one in first.evidence if not one.in_effect),
     )
 
 
@@ -163,11 +158,11 @@ def _name(piece: Piece) -> str:
 
 def _against(one: Occurrence) -> str:
     """The baseline's levels of what a piece changes."""
-    return ", ".join(level_text(level) for level in one.against.values())
+    return ", ".join(level_shown(level) for level in one.against.values())
 
 
 def _levels_text(levels: dict[str, frozen.Level]) -> str:
-    return ", ".join(f"{factor} = {level_text(level)}" for factor, level in levels.items())
+    return ", ".join(f"{factor} = {level_shown(level)}" for factor, level in levels.items())
 
 
 def _counts(piece: Piece) -> Iterator[Words]:
@@ -283,7 +278,10 @@ def _ratio(value: float) -> str:
 
 
 def _reading(found: Evidence) -> str:
-    """What was asked for, and what was read."""
-    asked = f"{found.factor}: requested {found.requested}"
-    read = f", read back {found.effective.value} ({found.effective.source})" if found.effective else ""
-    return f"{asked}{read}{'' if found.in_effect else ', not in effect'}"
+    """What was asked for and read, and whether it is in effect."""
+    return f"{_asked_and_read(found)}{'' if found.in_effect else ', not in effect'}"
+
+
+def _asked_and_read(found: Evidence) -> str:
+    asked, read = f"{found.factor}: requested {level_shown(found.requested)}", found.effective
+    return f"{asked}, read back {level_shown(read.value)} ({read.source})" if read is not None else asked

@@ -13,7 +13,7 @@ from dbdyno.analyse.model import (
     Change,
     SearchResult,
 )
-from dbdyno.frozen import level_text
+from dbdyno.frozen import level_shown
 from dbdyno.report.document import ColumnKind, Detail, Element, Figure, Fold, Lines, Notes, Section, table
 from dbdyno.report.words import numbers, search
 from dbdyno.report.words.naming import factor_text
@@ -97,7 +97,7 @@ def _row(change: Change, remark: str) -> tuple[str, ...]:
     else:
         ratio, interval = numbers.ratio_text(share.ratio), numbers.interval_text(share)
     name = f"{factor_text(change.factor)} ({remark})" if remark else factor_text(change.factor)
-    levels = level_text(change.against), level_text(change.level)
+    levels = level_shown(change.against), level_shown(change.level)
     return (name, *levels, ratio, interval)
 
 

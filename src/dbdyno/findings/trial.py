@@ -9,7 +9,7 @@ from dbdyno.analyse.found import CountedVariant
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.restarts import Survivor
 from dbdyno.findings import configuration, plans
-from dbdyno.frozen import level_text
+from dbdyno.frozen import level_shown
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record, Recovery
 from dbdyno.records.run import Run
@@ -163,7 +163,7 @@ def _levels(record: Record) -> Iterator[Element]:
         yield table(heads, [*map(_evidence, record.evidence)], dict.fromkeys(heads, ColumnKind.TEXT))
     elif record.levels:
         yield Lines(("No level was read back.",))
-        yield Facts(tuple((name, level_text(level)) for name, level in record.levels.items()))
+        yield Facts(tuple((name, level_shown(level)) for name, level in record.levels.items()))
 
 
 def _recoveries(record: Record) -> Iterator[Element]:
@@ -286,8 +286,8 @@ def _evidence(evidence: Evidence) -> tuple[str, ...]:
     state = "yes" if evidence.in_effect else f"no: {evidence.reason}; {evidence.remedy}".rstrip("; ")
     return (
         evidence.factor,
-        evidence.requested,
-        seen.value if seen else numbers.DASH,
+        level_shown(evidence.requested),
+        level_shown(seen.value) if seen else numbers.DASH,
         seen.source if seen else "",
         f"{state}{exercised}",
     )

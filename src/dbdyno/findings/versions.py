@@ -19,7 +19,7 @@ from dbdyno.analyse.estimate import Estimator, around_means
 from dbdyno.analyse.intervals import as_told, judge
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each
-from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_shown, level_text
 from dbdyno.records import metrics
 from dbdyno.report import document
 from dbdyno.report.document import (
@@ -162,7 +162,7 @@ def headline(found: Versions) -> tuple[str, ...]:
 def extreme_text(found: Versions, cell: VersionCell) -> str:
     """A cell by its version and its condition, with its ratio."""
     levels = zip(found.factors, cell.condition, strict=True)
-    under = ", ".join(f"{naming.factor_text(name)}={level_text(level)}" for name, level in levels)
+    under = ", ".join(f"{naming.factor_text(name)}={level_shown(level)}" for name, level in levels)
     verdict = f", {cell.verdict.value}" if cell.verdict else ""
     return f"{cell.version} with {under}, {numbers.effect_text(cell.effect)}{verdict}"
 
@@ -205,8 +205,8 @@ def _table(found: Versions, version: str) -> Table:
         conditions = [
             tuple({**levels, across: level}[name] for name in names) for level in found.factors[across]
         ]
-        rows.append((version, *map(level_text, setting), *(_shown(cells[one]) for one in conditions)))
-    heads = (f"{naming.factor_text(across)} {level_text(level)}" for level in found.factors[across])
+        rows.append((version, *map(level_shown, setting), *(_shown(cells[one]) for one in conditions)))
+    heads = (f"{naming.factor_text(across)} {level_shown(level)}" for level in found.factors[across])
     columns = (
         Column("version", ColumnKind.PHRASE),
         *(Column(naming.factor_text(name), ColumnKind.PHRASE) for name in down),
@@ -236,7 +236,7 @@ def _note(found: Versions) -> str:
 
 
 def _heat_row(found: Versions, cell: VersionCell, across: str) -> dict[str, Any]:
-    levels = dict(zip(found.factors, map(level_text, cell.condition), strict=True))
+    levels = dict(zip(found.factors, map(level_shown, cell.condition), strict=True))
     down = [f"{naming.factor_text(name)} {level}" for name, level in levels.items() if name != across]
     row: dict[str, Any] = {
         "column": levels[across],

@@ -15,7 +15,7 @@ from dbdyno.build_check import pass_gate
 from dbdyno.engines import registry
 from dbdyno.engines.built import built
 from dbdyno.errors import Blocked, BuildFailed, DiskFull, DynoError, UserError
-from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_shown, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, KindOfRun, no_memory
@@ -241,7 +241,7 @@ def _line_of_settings(study: Study, good: str | None, bad: str | None) -> Line:
     points = [Point(name="good", title="all of the good end", levels=levels)]
     for number, name in enumerate(changed, 1):
         levels = {**levels, name: last[name]}
-        title = f"{name}: {level_text(first[name])} -> {level_text(last[name])}"
+        title = f"{name}: {level_shown(first[name])} -> {level_shown(last[name])}"
         points.append(Point(name=f"{number}:{name}", title=title, levels=levels))
     return Line(along=Along.SETTINGS, source=study.path, points=tuple(points))
 

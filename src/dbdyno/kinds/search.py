@@ -20,7 +20,7 @@ from dbdyno.driver.job import REPLAY
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Searchable
 from dbdyno.errors import DynoError, UserError
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown
 from dbdyno.host import fingerprint, paths
 from dbdyno.host.cache import Tell
 from dbdyno.host.host_lock import alone
@@ -206,14 +206,14 @@ LEVELS_SHOWN = 6
 
 def space_row(factor: Factor) -> tuple[str, str, str, str]:
     """A factor, its baseline, its levels, and when it matters."""
-    levels = [level_text(level) for level in factor.rising or factor.levels]
+    levels = [level_shown(level) for level in factor.rising or factor.levels]
     if factor.rising:
         shown = f"{levels[0]} to {levels[-1]}, {plural(len(levels), 'step')}"
     else:
         more = f" and {len(levels) - LEVELS_SHOWN} more" if levels[LEVELS_SHOWN:] else ""
         shown = ", ".join(levels[:LEVELS_SHOWN]) + more
-    conditions = [f"{one.factor} is {' or '.join(map(level_text, one.levels))}" for one in factor.only_if]
-    return factor.name, level_text(factor.baseline), shown, ", ".join(conditions)
+    conditions = [f"{one.factor} is {' or '.join(map(level_shown, one.levels))}" for one in factor.only_if]
+    return factor.name, level_shown(factor.baseline), shown, ", ".join(conditions)
 
 
 def limits_of_search(study: Study) -> list[str]:

@@ -21,7 +21,7 @@ from dbdyno.engines.configuration import reach
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.values import counterpart
 from dbdyno.errors import Blocked, Mistake
-from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_shown, level_text
 from dbdyno.host import fingerprint
 from dbdyno.host.process import of_each
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
@@ -250,9 +250,9 @@ class ConfigLayer:
         engine, requested = running.setup.engine, level_text(level)
         in_effect = reading is not None and engine.settings.same(name, level, reading.value)
         if reading is None:
-            reason = f"{engine.title} does not say what it runs with, so nothing proves {requested}"
+            reason = f"{engine.title} does not say what it runs with, so nothing proves {level_shown(level)}"
         elif not in_effect:
-            reason = f"asked for {requested}, the server runs with {reading.value}"
+            reason = f"asked for {level_shown(level)}, the server runs with {level_shown(reading.value)}"
         else:
             reason = ""
         remedy = (

@@ -20,7 +20,7 @@ from itertools import chain, compress
 from typing import TypeVar
 
 from dbdyno.errors import BaselineFailed, UserError
-from dbdyno.frozen import Frozen, level_text
+from dbdyno.frozen import Frozen, level_shown
 from dbdyno.records.record import Outcome, Record, over_for_good
 from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
@@ -168,7 +168,7 @@ def require_baseline(study: Study, records: Sequence[Record], first_block: int =
     if first is None or first.phases or first.outcome is Outcome.MEASURED:
         return
     levels = {**study.settings, **first.levels}
-    named = [f"{name} = {level_text(level)}" for name, level in levels.items() if _names(first.cause, name)]
+    named = [f"{name} = {level_shown(level)}" for name, level in levels.items() if _names(first.cause, name)]
     who = f"the baseline, with {', '.join(named)}," if named else "the baseline"
     raise BaselineFailed(f"{who} could not be run: {first.cause}", first.remedy)
 

@@ -22,7 +22,7 @@ from dbdyno.engines.runtime import with_own_password
 from dbdyno.engines.values import quantity
 from dbdyno.errors import DynoError, UserError
 from dbdyno.findings import configuration
-from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level, level_shown, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.host.host_lock import alone
 from dbdyno.layers.config import untaken
@@ -283,7 +283,7 @@ def _told(
     for name, (mine, theirs) in split.varied.items():
         alone = [file.name for file in (left, right) if name in file.found.settings]
         default = f" (in {alone[0]} alone: the other is the default of {engine.title}{version})"
-        levels = f"{level_text(mine) or '(empty)'} -> {level_text(theirs) or '(empty)'}"
+        levels = f"{level_shown(mine)} -> {level_shown(theirs)}"
         yield f"  varied: {_knob(name)}: {levels}{default if len(alone) == 1 else ''}"
     for name, why in split.left_out.items():
         yield f"  not varied: {_knob(name)}: {why}"
@@ -434,4 +434,4 @@ def left_out_lines(found: OldDefaults) -> Iterator[str]:
 def levels_line(found: OldDefaults) -> Iterator[str]:
     """A line for each setting that the study varies."""
     for name, level in found.old.items():
-        yield f"{name.removeprefix('config.')}: {level_text(level)} -> {level_text(found.new[name])}"
+        yield f"{name.removeprefix('config.')}: {level_shown(level)} -> {level_shown(found.new[name])}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import StrEnum
 from hashlib import sha256
 
-from dbdyno.frozen import level_text
+from dbdyno.frozen import level_shown
 from dbdyno.records.run import Run
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.differences import meaning_of
@@ -73,7 +73,7 @@ def _build(engine: str, run: Run) -> str:
 def _calibration(run: Run) -> str:
     if run.calibrated is None:
         return "none"
-    settings = [f"{name}={level_text(level)}" for name, level in sorted(run.calibrated.settings.items())]
+    settings = [f"{name}={level_shown(level)}" for name, level in sorted(run.calibrated.settings.items())]
     interval = [f"interval {run.calibrated.interval}"] if run.calibrated.interval else []
     return ", ".join([*settings, *interval]) or "none"
 

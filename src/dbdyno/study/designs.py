@@ -167,8 +167,8 @@ def _named(study: Study, levels: dict[str, Level]) -> tuple[str, dict[str, Level
 
 
 def _quoted(text: str) -> str:
-    """In quotes where two variants could otherwise have one name."""
-    return json.dumps(text, ensure_ascii=False) if set(text) & set(',"') else text
+    """In quotes where two variants could otherwise have one name, or a level would not be seen."""
+    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(',"') else text
 
 
 def trial_count(study: Study, left_out: int = 0) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown, level_text
 from dbdyno.study import grammars, values
 from dbdyno.study.document import Place
 from dbdyno.study.nouns import Condition, Constraint, Design, Factor, ListedVariant, Promise, Search, amount
@@ -115,7 +115,7 @@ def _conditions(reader: SectionReader, path: Place) -> tuple[Condition, ...]:
         levels = list[Level]()
         for level in value if isinstance(value, list) else [value]:
             try:
-                levels.append(values.level(level))
+                levels.append(values.level(level, factor))
             except ValueFault as fault:
                 reader.note(where, f"`{factor}`: {fault.message}", fault.hint)
         if levels:
@@ -143,7 +143,7 @@ def _note_bad_conditions(reader: SectionReader, factors: tuple[Factor, ...]) -> 
             known = {level_text(level) for level in other.levels}
             named = {level_text(level) for level in condition.levels}
             if strange := sorted(named - known):
-                told = f"`{other.name}` never is {', '.join(strange)}"
+                told = f"`{other.name}` never is {', '.join(map(level_shown, strange))}"
                 reader.note(path, f"`{factor.name}`: {told}", nearest(strange[0], known, "its levels"))
             elif named == known:
                 reader.note(path, f"`{factor.name}`: the condition always holds", "leave it out")

@@ -199,7 +199,7 @@ class SectionReader:
         try:
             if name == ENGINE_FACTOR:
                 return cast("Reference", ENGINE.key("name").grammar.read(value, self.catalogue)).written
-            return self.knob(knob, value) if layer == "workload" else values.level(value)
+            return self.knob(knob, value) if layer == "workload" else values.level(value, name)
         except ValueFault as fault:
             self.note(path, f"`{name}`: {fault.message}", fault.hint)
             return None

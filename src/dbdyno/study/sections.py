@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
-from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_shown, level_text
 from dbdyno.study.catalogue import NOTHING, WorkloadOffer
 from dbdyno.study.document import Place, parse_document
 from dbdyno.study.front import FRONT_KIND, NO_FRONT, FrontProgram
@@ -272,7 +272,7 @@ def _require_kept_promises(
     for name, level, place in each:
         promise = gives_up(name, level, reader.engine)
         if promise is not None and promise not in server.allow:
-            told = f"`{name}` = {level_text(level)} gives up {promise} on a server that others use"
+            told = f"`{name}` = {level_shown(level)} gives up {promise} on a server that others use"
             reader.note(place, told, f'leave it out, or write allow = ["{promise}"] under [server]')
 
 

@@ -304,8 +304,11 @@ def _promised(part: str) -> Guard:
     return Guard(text=part, metric=metric, bound=bound / 100.0 if percent else bound)
 
 
-def level(value: Any) -> Level:
-    """One level of a factor: a boolean, a 64-bit whole number, a finite number or a text of one line."""
+def level(value: Any, name: str = "") -> Level:
+    """One level of the factor `name`: a boolean, a 64-bit whole number, a finite number or a text of one
+    line. The server says whether it takes a setting that is empty, as it does of any other text."""
+    if value == "" and name.startswith("config."):
+        return ""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, bool):

@@ -17,7 +17,7 @@ from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines.built import Built, built
 from dbdyno.engines.engine import Settings
 from dbdyno.errors import Blocked, Incorrect, Inert
-from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.frozen import Frozen, Level, level_shown
 from dbdyno.host.cache import keep_beside
 from dbdyno.layers.build import variants_by_wish
 from dbdyno.obtain.source import making
@@ -69,7 +69,7 @@ class GateQuestion(Frozen):
         """`tpcb, scale 1, journal_mode MEMORY`"""
         options = {name: level for name, level in self.options.items() if level is not False and level != ""}
         named = {**options, **{name.partition(".")[2]: level for name, level in self.levels.items()}}
-        return ", ".join([self.workload, *(f"{name} {level_text(level)}" for name, level in named.items())])
+        return ", ".join([self.workload, *(f"{name} {level_shown(level)}" for name, level in named.items())])
 
 
 class Correctness(Frozen):

@@ -23,7 +23,7 @@ from dbdyno.engines.engine import (
 from dbdyno.engines.facts import ConfigurationLine, SettingNeed
 from dbdyno.engines.mariadb import option_file
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, respelled, same_value, size_bytes
-from dbdyno.frozen import Level
+from dbdyno.frozen import Level, level_shown
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Loss, Reading
@@ -132,7 +132,7 @@ def _reason(shown: Shown, name: str, level: Level) -> str:
     written = as_text(level)
     about = shown.complaints_about(name)
     if not shown.failed and not any("[ERROR]" in line for line in about):
-        return f"would run with {shown.values.get(name, 'another value')} instead of {written}"
+        return f"would run with {shown.values.get(name, 'another value')} instead of {level_shown(written)}"
     return f"does not take {written!r}"
 
 

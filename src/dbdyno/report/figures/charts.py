@@ -15,6 +15,7 @@ import altair as alt
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, BlockRatio, Role, TrialResult, VariantResult
+from dbdyno.frozen import level_shown
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
     COUNT_LABELS,
@@ -499,7 +500,7 @@ def _trial_row(trial: TrialResult, analysis: Analysis) -> dict[str, Any]:
         "cpu": _reading("server_cpu_us_per_op", trial),
         "steady": f"second {trial.steady.settled_at}" if trial.steady else "",
         "evidence": "; ".join(
-            f"{evidence.factor} = {evidence.effective.value}"
+            f"{evidence.factor} = {level_shown(evidence.effective.value)}"
             for evidence in record.evidence
             if evidence.effective
         ),

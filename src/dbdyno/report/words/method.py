@@ -8,7 +8,7 @@ from dbdyno.analyse.estimate import IMAGES_LEAST
 from dbdyno.analyse.intervals import one_sided
 from dbdyno.analyse.model import Analysis, Method
 from dbdyno.driver.link import LoadHost
-from dbdyno.frozen import level_text, listed
+from dbdyno.frozen import level_shown, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Brought
@@ -246,7 +246,7 @@ def calibration_text(analysis: Analysis) -> str:
     used = analysis.run.calibrated
     if used is None:
         return ""
-    levels = ", ".join(f"{name} = {level_text(level)}" for name, level in used.settings.items())
+    levels = ", ".join(f"{name} = {level_shown(level)}" for name, level in used.settings.items())
     told = [f"all variants have {levels}" if levels else "server and driver are free to use all CPUs"]
     if used.slice_s and analysis.run.arrangement is Arrangement.SIDE_BY_SIDE:
         told.append(f"a slice is about {seconds_text(used.slice_s)}")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse.model import Analysis, FactorEffect, Interaction, Unit, VariantResult
-from dbdyno.frozen import Level, level_text, listed
+from dbdyno.frozen import Level, level_shown, level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Brought, Run
@@ -190,7 +190,7 @@ def told_apart(analysis: Analysis) -> dict[str, str]:
 
 def levels_text(changed: Mapping[str, Level]) -> str:
     """What a candidate changes."""
-    return clean(listed([f"{factor_text(name)} = {level_text(level)}" for name, level in changed.items()]))
+    return clean(listed([f"{factor_text(name)} = {level_shown(level)}" for name, level in changed.items()]))
 
 
 def factor_text(name: str) -> str:
@@ -200,14 +200,14 @@ def factor_text(name: str) -> str:
 
 def main_text(row: FactorEffect) -> str:
     """A main effect: what is divided by what, and what that gives up."""
-    divided = clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
+    divided = clean(f"{factor_text(row.factor)}: {level_shown(row.level)} / {level_shown(row.against)}")
     return marked_text(divided, row.gives_up)
 
 
 def pair_text(row: Interaction) -> str:
     """An interaction's two levels."""
     parts = zip(row.factors, row.levels, strict=True)
-    return clean(" × ".join(f"{factor_text(factor)}={level_text(level)}" for factor, level in parts))
+    return clean(" × ".join(f"{factor_text(factor)}={level_shown(level)}" for factor, level in parts))
 
 
 def shared_beginning(names: Sequence[str]) -> str:

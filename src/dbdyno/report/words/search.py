@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dbdyno.analyse.candidates import Starts
 from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Tried
-from dbdyno.frozen import Level, level_text, listed
+from dbdyno.frozen import Level, level_shown, listed
 from dbdyno.records import metrics
 from dbdyno.report.words.naming import factor_text, levels_text, marked_text
 from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text, share_text
@@ -58,7 +58,7 @@ def _not_confirmed(found: SearchResult) -> str:
 
 def change_text(change: Change) -> str:
     """A change as it is to be made."""
-    return clean(f"{factor_text(change.factor)} = {level_text(change.level)}")
+    return clean(f"{factor_text(change.factor)} = {level_shown(change.level)}")
 
 
 def changes_text(found: SearchResult, name: str, changed: Mapping[str, Level]) -> str:

@@ -32,7 +32,7 @@ from dbdyno.engines.put_back import (
 )
 from dbdyno.engines.runtime import BEAT_S, FoundSettings, Runtime, ServerLedger, connected, lacks_right
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
-from dbdyno.frozen import Level, layer_and_knob, level_text
+from dbdyno.frozen import Level, layer_and_knob, level_shown, level_text
 from dbdyno.records.in_use import GuardSeen, InUse, Means, Moved, ServerId, SettingWay
 from dbdyno.study.nouns import ServerInUse
 
@@ -327,7 +327,7 @@ class SettingsSwitch:
                 if now[name] != lines[name]:
                     self._stop_for(at, name, now[name], lines[name])
             name = next((name for name in levels if name in refused.message), next(iter(levels)))
-            told = f"the server does not take {name} = {level_text(levels[name])}: {refused.message}"
+            told = f"the server does not take {name} = {level_shown(levels[name])}: {refused.message}"
             grant = self.ways[name].grant if lacks_right(refused) else ""
             raise Blocked(f"config.{name}", told, grant or "choose a level that it takes") from None
         now = at.require_written(found, {name: level_text(level) for name, level in levels.items()})
@@ -394,7 +394,8 @@ class SettingsSwitch:
 
         if not wait_until(in_force, TAKE_S):
             name, found = next(iter(wrong.items()))
-            told = f"config.{name}: asked for {level_text(levels[name])}, the server runs with {found}"
+            asked, runs_with = level_shown(levels[name]), level_shown(found)
+            told = f"config.{name}: asked for {asked}, the server runs with {runs_with}"
             raise Blocked(f"config.{name}", told, "choose a level that the server takes as it is")
 
     def require_going(self) -> None:
