@@ -19,6 +19,7 @@ from dbdyno.analyse.profile import UNKNOWN
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import perf
 from dbdyno.host.perf import HardwareCounters, Sample, Sampler, in_kernel, read_script
+from dbdyno.host.process import families
 from tests.needs import skipping_blocked
 
 GOLDEN = Path(__file__).parents[1] / "records" / "golden" / "perf-script.txt"
@@ -95,12 +96,18 @@ def test_a_thread_that_has_ended_takes_no_counter_away(monkeypatch: pytest.Monke
             one.close()
 
 
-def test_a_real_process_is_sampled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", ["nobody", "one that has ended", "one that ends once it was listed"])
+def test_a_real_process_is_sampled(beside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with skipping_blocked():
         sampler = Sampler(tmp_path)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    first = [True]
+    if beside == "one that ends once it was listed":
+        monkeypatch.setattr(perf, "families", lambda ids: ids if first and first.pop() else families(ids))
     busy = subprocess.Popen([sys.executable, "-c", "while True: sum(range(10000))"])
     try:
-        with sampler.on((busy.pid,)):
+        with sampler.on((busy.pid,) if beside == "nobody" else (busy.pid, ended.pid)):
             deadline = time.monotonic() + 60.0
             while not sampler._data.exists() and time.monotonic() < deadline:
                 time.sleep(0.1)

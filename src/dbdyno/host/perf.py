@@ -15,6 +15,7 @@ perf(1) does.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import re
@@ -24,6 +25,7 @@ import statistics
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,7 +34,7 @@ from types import TracebackType
 
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import kernel_files
-from dbdyno.host.process import die_with_parent
+from dbdyno.host.process import die_with_parent, families
 
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}.get(platform.machine(), -1)
 PERF_TYPE_HARDWARE = 0
@@ -173,6 +175,8 @@ PROBES_MOST_S = 2.5
 DEPTH_LEAST = 5
 """Callers of the user's side below which a way of unwinding is held to have failed: without frame pointers
 it ends after one to three frames."""
+LOOK_S = 0.1
+"""How long perf may have ended before that is seen."""
 STOP_S, READ_S = 20.0, 240.0
 
 
@@ -267,18 +271,34 @@ class Sampler:
         return WAYS[-1]
 
     def _record(self, way: SamplingWay, data: Path, duration_s: float | None) -> None:
+        """Samples all of the processes that are there: perf samples none where one of them has ended."""
+        there = families(self._ids)
+        while said := self._said_by_record(way, data, duration_s, there):
+            left = families(there)
+            if set(there) <= set(left):
+                raise DynoError(said)
+            there = tuple(one for one in there if one in left)
+
+    def _said_by_record(
+        self, way: SamplingWay, data: Path, duration_s: float | None, process_ids: tuple[int, ...]
+    ) -> str:
+        """Why perf could not sample these processes; empty where it did."""
         command = [self._perf, "record", "--quiet", "--event", EVENT, "--freq", str(way.samples_per_s),
                    "--clockid", "CLOCK_MONOTONIC", "--call-graph", way.call_graph, "--output", str(data),
-                   "--pid", ",".join(map(str, self._ids))]  # fmt: skip
+                   "--pid", ",".join(map(str, process_ids))]  # fmt: skip
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent()
         ) as child:
-            self._over.wait(duration_s)
+            until_s = time.monotonic() + (math.inf if duration_s is None else duration_s)
+            # What perf will not sample it says at once, and not when the load has ended.
+            while child.poll() is None and (left_s := until_s - time.monotonic()) > 0.0:
+                if self._over.wait(min(left_s, LOOK_S)):
+                    break
             child.send_signal(signal.SIGINT)
             said = child.communicate(timeout=STOP_S)[1].decode(errors="replace")
         # perf ends by the signal that it was asked to end with.
-        if child.returncode not in (0, -signal.SIGINT, 128 + signal.SIGINT):
-            raise DynoError(_last_line(said))
+        did = child.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT)
+        return "" if did else _last_line(said)
 
     def _script(self, data: Path) -> str:
         command = [self._perf, "script", "--no-inline", "--ns", "--input", str(data),
