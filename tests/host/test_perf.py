@@ -76,7 +76,8 @@ def test_without_perf_the_remedy_is_told() -> None:
 
 def test_a_perf_that_may_not_sample_says_so(tmp_path: Path) -> None:
     refusing = tmp_path / "perf"
-    refusing.write_text("#!/bin/sh\necho 'No permission to enable cpu-clock event.' >&2\nexit 255\n")
+    said = "Error:\\nNo permission to enable cpu-clock event.\\n\\nTo make it permanent, edit a file.\\n"
+    refusing.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 255\n")
     refusing.chmod(0o755)
     with mock.patch("shutil.which", return_value=str(refusing)), pytest.raises(Blocked) as refused:
         Sampler(tmp_path)
@@ -119,6 +120,17 @@ def test_a_real_process_is_sampled(beside: str, tmp_path: Path, monkeypatch: pyt
         busy.kill()
         busy.wait()
     assert any("python" in module for sample in sampler.samples() for _, module in sample.frames)
+
+
+def test_a_server_that_has_ended_is_said(tmp_path: Path) -> None:
+    with skipping_blocked():
+        sampler = Sampler(tmp_path)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with sampler.on((ended.pid,)):
+        sampler._thread.join()
+    with pytest.raises(DynoError, match="all of its processes had ended"):
+        sampler.samples()
 
 
 def test_a_load_that_was_too_short_is_said(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -273,16 +274,19 @@ class Sampler:
     def _record(self, way: SamplingWay, data: Path, duration_s: float | None) -> None:
         """Samples all of the processes that are there: perf samples none where one of them has ended."""
         there = families(self._ids)
-        while said := self._said_by_record(way, data, duration_s, there):
-            left = families(there)
-            if set(there) <= set(left):
-                raise DynoError(said)
-            there = tuple(one for one in there if one in left)
+        while there:
+            try:
+                return self._record_of(there, way, data, duration_s)
+            except DynoError:
+                left = families(there)
+                if set(there) <= set(left):
+                    raise
+                there = tuple(one for one in there if one in left)
+        raise DynoError("all of its processes had ended")
 
-    def _said_by_record(
-        self, way: SamplingWay, data: Path, duration_s: float | None, process_ids: tuple[int, ...]
-    ) -> str:
-        """Why perf could not sample these processes; empty where it did."""
+    def _record_of(
+        self, process_ids: tuple[int, ...], way: SamplingWay, data: Path, duration_s: float | None
+    ) -> None:
         command = [self._perf, "record", "--quiet", "--event", EVENT, "--freq", str(way.samples_per_s),
                    "--clockid", "CLOCK_MONOTONIC", "--call-graph", way.call_graph, "--output", str(data),
                    "--pid", ",".join(map(str, process_ids))]  # fmt: skip
@@ -297,15 +301,15 @@ class Sampler:
             child.send_signal(signal.SIGINT)
             said = child.communicate(timeout=STOP_S)[1].decode(errors="replace")
         # perf ends by the signal that it was asked to end with.
-        did = child.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT)
-        return "" if did else _last_line(said)
+        if child.returncode not in (0, -signal.SIGINT, 128 + signal.SIGINT):
+            raise DynoError(_complaint(said))
 
     def _script(self, data: Path) -> str:
         command = [self._perf, "script", "--no-inline", "--ns", "--input", str(data),
                    "--fields", "comm,tid,time,period,event,ip,sym,dso"]  # fmt: skip
         done = subprocess.run(command, capture_output=True, timeout=READ_S, preexec_fn=die_with_parent())
         if done.returncode != 0:
-            raise DynoError(_last_line(done.stderr.decode(errors="replace")))
+            raise DynoError(_complaint(done.stderr.decode(errors="replace")))
         return done.stdout.decode(errors="replace")
 
 
@@ -322,13 +326,15 @@ def _require_permission(perf: str) -> None:
     command = [perf, "record", "--quiet", "--event", EVENT, "--output", "/dev/null", "--", "true"]
     done = subprocess.run(command, capture_output=True, timeout=STOP_S)
     if done.returncode != 0:
-        said = _last_line(done.stderr.decode(errors="replace"))
+        said = _complaint(done.stderr.decode(errors="replace"))
         hint = "as root: sysctl kernel.perf_event_paranoid=1; in a container, the capability PERFMON as well"
         raise Blocked("perf", f"perf may not sample here: {said}", hint)
 
 
-def _last_line(said: str) -> str:
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+def _complaint(said: str) -> str:
+    """What perf complained of: the line after `Error:`, which advice follows, else the last."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["it said nothing"]
+    return next((told for head, told in pairwise(lines) if head == "Error:"), lines[-1])
 
 
 def _depth(samples: Iterator[Sample]) -> float:
