@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.engines.mariadb.running import least_right
 from dbdyno.errors import EngineMissing
 from tests.cli.calls import complaint, dyno
 from tests.running_server import TUNER, UsersServer, users_server
@@ -86,9 +87,8 @@ def databases(server: UsersServer) -> list[str]:
 
 def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: UsersServer) -> None:
     path = write(study, server.url, "\n".join((BY_GLOBAL, BY_SESSION)))
-    right = RIGHT[server.installation.engine]
     told = " ".join(dyno("plan", path).stdout.split())
-    assert f"innodb_io_capacity (now 300): SET GLOBAL; needs {right}" in told
+    assert f"innodb_io_capacity (now 300): SET GLOBAL; needs the right to set it, which '{TUNER}'" in told
     assert "SET SESSION in each of its sessions; needs no right" in told
     done = dyno("run", path, "--allow-server", server.url, "--name", "moved")
     assert done.returncode == 0, done.stderr
@@ -110,6 +110,54 @@ def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: Users
             "config.sort_buffer_size": "4194304",
         },
     }
+
+
+OF_ITS_OWN = {
+    "mariadb": ('"config.max_connections" = [100, 200]', "CONNECTION ADMIN"),
+    "mysql": ('"config.offline_mode" = [true, false]', "CONNECTION_ADMIN"),
+}
+"""A setting that takes a right of its own, beside or in place of the one for most."""
+
+
+def test_the_server_says_which_right_a_setting_takes_and_nothing_is_set(
+    study: Path, server: UsersServer
+) -> None:
+    factor, right = OF_ITS_OWN[server.installation.engine]
+    name = factor.partition('"')[2].partition('"')[0].removeprefix("config.")
+    path = write(study, server.url, "\n".join((BY_GLOBAL, factor)))
+    before = server.tell("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'")
+    refused = complaint("plan", path)
+    account = f"'{TUNER}'@'localhost'"
+    assert f"{account} may not SET GLOBAL {name}" in refused and f"{right} ON *.* TO {account}" in refused
+    assert server.tell("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'") == before
+    server.tell(f"GRANT {right} ON *.* TO {account}")
+    try:
+        told = " ".join(dyno("plan", path).stdout.split())
+    finally:
+        server.tell(f"REVOKE {right} ON *.* FROM {account}")
+    assert told.count("SET GLOBAL; needs the right to set it, which") == 2
+    assert server.tell("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'") == before
+
+
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [
+        ("SUPER", "SUPER"),
+        ("BINLOG ADMIN", "BINLOG ADMIN"),
+        ("SUPER, REPLICATION SLAVE ADMIN", "REPLICATION SLAVE ADMIN"),
+        ("SUPER or SYSTEM_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN"),
+        (
+            "SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN",
+            "SYSTEM_VARIABLES_ADMIN, TABLE_ENCRYPTION_ADMIN",
+        ),
+        (
+            "SYSTEM_VARIABLES_ADMIN plus CONNECTION_ADMIN or SUPER",
+            "SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN",
+        ),
+    ],
+)
+def test_of_several_rights_the_one_that_gives_least_is_named(told: str, right: str) -> None:
+    assert least_right(told) == right
 
 
 def test_what_moves_along_is_told_and_put_back(study: Path, server: UsersServer) -> None:

@@ -21,8 +21,8 @@ class SettingWay(Frozen):
     """How a setting is moved on a server that runs, with the least right that does it.
 
     `does` are the statements in words. `right` is what the account needs, empty where it needs none, and
-    `grant` the statement that gives it. `now` is the value in force. Where there is no way, `refused` says
-    why and `remedy` what would open one."""
+    `grant` the statement that gives it, where that is known. `now` is the value in force.
+    Where there is no way, `refused` says why and `remedy` what would open one."""
 
     name: str
     means: Means = Means.SERVER

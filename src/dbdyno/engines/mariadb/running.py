@@ -20,6 +20,7 @@ from dbdyno.engines.runtime import (
     Read,
     digest_of_server,
     first_row,
+    lacks_right,
     named,
     quoted,
 )
@@ -41,8 +42,13 @@ TURN = "SELECT GET_LOCK('dyno_ledger', {seconds})"
 LATENCY = "the list of processes: how long each statement of other accounts has run"
 ERRORS = "the server's counters: rollbacks and clients that were cut off, those of Dyno's load included"
 
-RIGHT = "SUPER"
 ALL = "ALL PRIVILEGES"
+TRIED_SQL = "SET GLOBAL {name} = @@GLOBAL.{name}, SESSION sort_buffer_size = 'none'"
+"""Sets nothing, whatever the account may do. The server looks at all parts before it sets any, at its rights
+first, and the last part has a wrong type. Which right it is depends on setting and version: from MariaDB 11
+on `SUPER` no longer holds those that have names of their own."""
+LACKED = re.compile(r"you need \(at least one of\) the (.+?) privilege")
+THE_RIGHT = "the right to set it"
 OWN_SCHEMA = "GRANT ALL ON `dyno\\_%`.* TO"
 MAKES_SCHEMA = re.compile(
     r"GRANT (?:ALL PRIVILEGES|(?:.*, )?CREATE(?:,.*)?) ON (?:\*|`(?:dyno|%).*`)\.\* TO "
@@ -180,16 +186,14 @@ def known(ask: Ask) -> frozenset[str]:
 
 
 def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, SettingWay]:
-    account = own_account(ask)
-    has_right = holds(ask, (RIGHT, ALL))
-    found = {}
+    account, found = own_account(ask), {}
     for name, scope, fixed, of_server, of_session in _rows(ask, WAYS_SQL.format(names=named(names))):
         if scope.startswith("SESSION"):
             found[name] = by_session(name, of_session)
         elif fixed == "YES":
             found[name] = at_start(name, of_server, hook)
         else:
-            found[name] = by_global(name, of_server, RIGHT, account, has_right)
+            found[name] = by_global(ask, name, of_server, account)
     return found
 
 
@@ -207,12 +211,26 @@ def by_session(name: str, now: str) -> SettingWay:
     return SettingWay(name=name, means=Means.SESSION, does="SET SESSION in each of its sessions", now=now)
 
 
-def by_global(name: str, now: str, right: str, account: str, has_right: bool) -> SettingWay:
-    """It is set for the whole server, which takes a right."""
-    way = SettingWay(
-        name=name, does="SET GLOBAL", right=right, grant=f"GRANT {right} ON *.* TO {account}", now=now
-    )
-    return way if has_right else way.but(refused=f"{account} may not SET GLOBAL {name}", remedy=way.grant)
+def by_global(ask: Ask, name: str, now: str, account: str) -> SettingWay:
+    """It is set for the whole server, which takes a right. The server says whether this account has it."""
+    way = SettingWay(name=name, does="SET GLOBAL", right=THE_RIGHT, now=now)
+    try:
+        ask(TRIED_SQL.format(name=name))
+    except DriverFailed as refused:
+        if lacks_right(refused):
+            found = LACKED.search(refused.message)
+            right = least_right(found[1] if found else "SUPER")
+            grant = f"GRANT {right} ON *.* TO {account}"
+            refusal = f"{account} may not SET GLOBAL {name}"
+            return way.but(right=right, grant=grant, refused=refusal, remedy=grant)
+    return way
+
+
+def least_right(told: str) -> str:
+    """Of what a server says that one needs (`SUPER or A and B`), what gives least, as a GRANT lists it."""
+    ways = re.split(r",? or |, ", told)
+    least = next((one for one in reversed(ways) if one != "SUPER"), "SUPER")
+    return re.sub(r" (?:and|plus) ", ", ", least)
 
 
 def at_start(name: str, now: str, hook: bool) -> SettingWay:

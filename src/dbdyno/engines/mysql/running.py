@@ -25,7 +25,6 @@ TURN = mariadb.TURN
 LATENCY = "performance_schema: how long each statement of other accounts has run"
 ERRORS = mariadb.ERRORS
 
-RIGHT = "SYSTEM_VARIABLES_ADMIN"
 SCOPES_SQL = """SELECT VARIABLE_NAME, VARIABLE_SCOPE FROM performance_schema.variables_metadata
   WHERE VARIABLE_NAME IN ({names})"""
 AGES_SQL = """SELECT s.TIMER_WAIT / 1e12 FROM performance_schema.threads t
@@ -86,14 +85,12 @@ def known(ask: Ask) -> frozenset[str]:
 
 
 def ways(ask: Ask, names: Collection[str], _hook: bool) -> dict[str, SettingWay]:
-    account = mariadb.own_account(ask)
-    has_right = mariadb.holds(ask, (RIGHT, mariadb.RIGHT, mariadb.ALL))
-    scopes, found = _scopes(ask, names), {}
+    account, scopes, found = mariadb.own_account(ask), _scopes(ask, names), {}
     for name, now in mariadb.pairs(ask, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({named(names)})"):
         if scopes.get(name, "").startswith("SESSION"):
             found[name] = mariadb.by_session(name, now)
         else:
-            found[name] = mariadb.by_global(name, now, RIGHT, account, has_right)
+            found[name] = mariadb.by_global(ask, name, now, account)
     return found
 
 

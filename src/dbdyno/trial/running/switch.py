@@ -328,7 +328,7 @@ class SettingsSwitch:
                     self._stop_for(at, name, now[name], lines[name])
             name = next((name for name in levels if name in refused.message), next(iter(levels)))
             told = f"the server does not take {name} = {level_shown(levels[name])}: {refused.message}"
-            grant = self.ways[name].grant if lacks_right(refused) else ""
+            grant = self.ways[name].grant or "grant that" if lacks_right(refused) else ""
             raise Blocked(f"config.{name}", told, grant or "choose a level that it takes") from None
         now = at.require_written(found, {name: level_text(level) for name, level in levels.items()})
         for name, level in levels.items():
