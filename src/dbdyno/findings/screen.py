@@ -164,8 +164,8 @@ def _layouts(analysis: Analysis) -> Iterator[Table]:
     """The table with the costs that differ, then with fewer columns. The best variants come first, because a
     screen may hold no more."""
     shown = (analysis.baseline, *ranked_variants(analysis))
-    name = naming.called(analysis) if analysis.search is not None else {}
-    called = {one.name: name.get(one.name, safe.clean(one.name)) for one in shown}
+    name = naming.told_apart(analysis)
+    called = {one.name: safe.clean(name[one.name]) for one in shown}
     differing = [
         cost
         for cost in COSTS

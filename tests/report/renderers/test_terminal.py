@@ -5,9 +5,21 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.console import Console
 
-from dbdyno.report.document import Column, ColumnKind, Document, Fitting, Notes, Section, Table, table
+from dbdyno.report.document import (
+    Column,
+    ColumnKind,
+    Document,
+    Fitting,
+    Notes,
+    Section,
+    Table,
+    table,
+)
 from dbdyno.report.renderers import terminal
 from tests.report.forms import on_terminal
 from tests.report.renderers.every_element import HARMFUL
@@ -39,6 +51,16 @@ def test_the_first_layout_that_has_room_is_taken() -> None:
     report = Document("title", (), (Section("", (Fitting((wide, narrow)),)),))
     assert "figure 8" in printed(report, 120)
     assert "figure 0" in printed(report, 40) and "figure 8" not in printed(report, 40)
+
+
+@given(st.sets(st.text("ab", max_size=40), min_size=2, max_size=9), st.integers(40, 120))
+def test_names_that_are_cut_stay_different(middles: set[str], width: int) -> None:
+    names = [f"config.innodb_flush = {middle}, config.sync_binlog = 0" for middle in middles]
+    long = Table(
+        (Column("variant", ColumnKind.NAME), Column("ratio")), tuple((name, "1.122") for name in names)
+    )
+    cut = terminal._with_short_names(long, Console(width=width)).rows
+    assert len({str(row[0]) for row in cut}) == len(names)
 
 
 def test_what_is_optional_and_has_no_room_is_left_out_with_its_section() -> None:

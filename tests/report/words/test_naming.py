@@ -29,6 +29,11 @@ def test_a_layer_is_left_out_where_it_is_clear_and_room_is_short() -> None:
     assert naming.fitting(twice, 10) == twice
 
 
+def test_the_changes_of_a_candidate_are_told_without_layers_too() -> None:
+    names = ["config.pool = 1G and memory.thp = off", "config.pool = 2G", 'config.mode = "" , x.y=1']
+    assert naming.fitting(names, 10) == ["pool = 1G and thp = off", "pool = 2G", 'mode = "" , y=1']
+
+
 def test_an_application_in_front_is_named_with_the_load() -> None:
     study = a_study()
     plain = naming.workload_text(analyse(study, a_run(study), records_of(study)))

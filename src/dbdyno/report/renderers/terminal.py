@@ -161,14 +161,18 @@ def _rows_of(screen: Screen, console: Console, most: int, short: bool) -> list[T
 
 
 def _with_short_names(found: Table, console: Console) -> Table:
-    """The table with names that the figures leave room for, cut in their middle."""
+    """The table with names that the figures leave room for, cut in their middle. Names that would then be one
+    have as many lines as tell them apart."""
     rows = [[document.cell(one) for one in row] for row in found.rows]
     others = [max(len(str(_in_lines(row[place]))) for row in rows) for place in range(1, len(found.columns))]
     heads = [len(column.head) for column in found.columns[1:]]
     room = console.width - sum(map(max, others, heads)) - len(found.columns)
     width = max(room, NAME_LEAST)
-    names = [document.plain(row[0].words) for row in rows]
-    cut = [_cut_middle(name, width) for name in naming.fitting(names, width)]
+    names = naming.fitting([document.plain(row[0].words) for row in rows], width)
+    length = width
+    while len({_cut_middle(name, length) for name in names}) < len({*names}):
+        length += width
+    cut = (_cut_middle(name, length) for name in names)
     return replace(found, rows=tuple((name, *row[1:]) for name, row in zip(cut, found.rows, strict=True)))
 
 

@@ -92,7 +92,7 @@ def logs_workload_text(brought: Brought) -> str:
 
 
 SHARED_LEAST = 14
-_LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==)")
+_LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, )|(?<= and ))([a-z]+)\.([A-Za-z0-9_.-]+)(?= ?=)")
 
 
 def metric_title(analysis: Analysis) -> str:
@@ -182,10 +182,13 @@ def called(analysis: Analysis) -> dict[str, str]:
 
 
 def told_apart(analysis: Analysis) -> dict[str, str]:
-    """What tables call each variant: by its name, or in a search by what it changes."""
-    if analysis.search is not None:
-        return called(analysis)
-    return {one.name: one.name for one in analysis.variants}
+    """What tables call each variant: by its name, or in a search by what it changes. What it gives up stands
+    with its verdict."""
+    by_changes = analysis.search is not None
+    return {
+        one.name: levels_text(one.changed) if by_changes and one.changed else one.name
+        for one in analysis.variants
+    }
 
 
 def levels_text(changed: Mapping[str, Level]) -> str:
