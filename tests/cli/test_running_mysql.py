@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: Users
     path = write(study, server.url, "\n".join((BY_GLOBAL, BY_SESSION)))
     told = " ".join(dyno("plan", path).stdout.split())
     assert f"innodb_io_capacity (now 300): SET GLOBAL; needs the right to set it, which '{TUNER}'" in told
-    assert "SET SESSION in each of its sessions; needs no right" in told
+    assert f"SET SESSION in each of its sessions; needs the right to set it, which '{TUNER}'" in told
     done = dyno("run", path, "--allow-server", server.url, "--name", "moved")
     assert done.returncode == 0, done.stderr
     found = json.loads(dyno("report", "moved", "--json").stdout)["run"]["in_use"]
@@ -116,27 +117,54 @@ OF_ITS_OWN = {
     "mariadb": ('"config.max_connections" = [100, 200]', "CONNECTION ADMIN"),
     "mysql": ('"config.offline_mode" = [true, false]', "CONNECTION_ADMIN"),
 }
-"""A setting that takes a right of its own, beside or in place of the one for most."""
+"""A setting of the server that takes a right of its own, beside or in place of the one for most."""
+OF_SESSIONS = {
+    "mariadb": ('"config.binlog_format" = ["ROW", "MIXED"]', "BINLOG ADMIN"),
+    "mysql": ('"config.bulk_insert_buffer_size" = [0, "8M"]', "SESSION_VARIABLES_ADMIN"),
+}
+"""One that sessions do not set for themselves without a right."""
 
 
-def test_the_server_says_which_right_a_setting_takes_and_nothing_is_set(
-    study: Path, server: UsersServer
-) -> None:
-    factor, right = OF_ITS_OWN[server.installation.engine]
-    name = factor.partition('"')[2].partition('"')[0].removeprefix("config.")
-    path = write(study, server.url, "\n".join((BY_GLOBAL, factor)))
-    before = server.tell("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'")
-    refused = complaint("plan", path)
-    account = f"'{TUNER}'@'localhost'"
-    assert f"{account} may not SET GLOBAL {name}" in refused and f"{right} ON *.* TO {account}" in refused
-    assert server.tell("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'") == before
-    server.tell(f"GRANT {right} ON *.* TO {account}")
+@contextmanager
+def moved(server: UsersServer, deed: str, back: str, right: str) -> Iterator[None]:
+    """The account has a right, or lacks it, while this lasts."""
+    server.tell(deed.format(right=right, account=ACCOUNT))
     try:
-        told = " ".join(dyno("plan", path).stdout.split())
+        yield
     finally:
-        server.tell(f"REVOKE {right} ON *.* FROM {account}")
-    assert told.count("SET GLOBAL; needs the right to set it, which") == 2
-    assert server.tell("SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'") == before
+        server.tell(back.format(right=right, account=ACCOUNT))
+
+
+ACCOUNT = f"'{TUNER}'@'localhost'"
+GRANT, REVOKE = "GRANT {right} ON *.* TO {account}", "REVOKE {right} ON *.* FROM {account}"
+
+
+@pytest.mark.parametrize("scope", ["GLOBAL", "SESSION"])
+def test_the_server_says_which_right_a_setting_takes_and_nothing_is_set(
+    study: Path, server: UsersServer, scope: str
+) -> None:
+    engine, of_server = server.installation.engine, scope == "GLOBAL"
+    factor, right = (OF_ITS_OWN if of_server else OF_SESSIONS)[engine]
+    path = write(study, server.url, "\n".join((BY_GLOBAL if of_server else BY_SESSION, factor)))
+    everything = "SHOW GLOBAL VARIABLES WHERE Variable_name NOT LIKE '%gtid%'"
+    before = server.tell(everything)
+    with ExitStack() as held:
+        if not of_server:
+            held.enter_context(moved(server, REVOKE, GRANT, RIGHT[engine]))
+        refused = complaint("plan", path)
+        with moved(server, GRANT, REVOKE, right):
+            told = " ".join(dyno("plan", path).stdout.split())
+    assert f"{ACCOUNT} may not SET {scope}" in refused
+    assert f"{right} ON *.* TO {ACCOUNT}" in refused
+    assert told.count("needs the right to set it, which") == 2
+    assert server.tell(everything) == before
+
+
+def test_what_no_session_has_of_its_own_is_not_moved(study: Path, server: UsersServer) -> None:
+    path = write(study, server.url, '"config.max_allowed_packet" = ["1M", "32M"]')
+    told = complaint("plan", path)
+    assert "no session sets max_allowed_packet for itself" in told
+    assert "study it on a server of Dyno's own" in told
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,14 @@ LATENCY = "the list of processes: how long each statement of other accounts has 
 ERRORS = "the server's counters: rollbacks and clients that were cut off, those of Dyno's load included"
 
 ALL = "ALL PRIVILEGES"
-TRIED_SQL = "SET GLOBAL {name} = @@GLOBAL.{name}, SESSION sort_buffer_size = 'none'"
+TRIED_SQL = "SET {scope} {name} = @@{scope}.{name}, SESSION wait_timeout = 'none'"
 """Sets nothing, whatever the account may do. The server looks at all parts before it sets any, at its rights
 first, and the last part has a wrong type. Which right it is depends on setting and version: from MariaDB 11
 on `SUPER` no longer holds those that have names of their own."""
 LACKED = re.compile(r"you need \(at least one of\) the (.+?) privilege")
 THE_RIGHT = "the right to set it"
+FOR_ALL_ALONE = "(error 1621)"
+OF_OUR_OWN = "study it on a server of Dyno's own"
 OWN_SCHEMA = "GRANT ALL ON `dyno\\_%`.* TO"
 MAKES_SCHEMA = re.compile(
     r"GRANT (?:ALL PRIVILEGES|(?:.*, )?CREATE(?:,.*)?) ON (?:\*|`(?:dyno|%).*`)\.\* TO "
@@ -189,7 +191,7 @@ def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, SettingWay]:
     account, found = own_account(ask), {}
     for name, scope, fixed, of_server, of_session in _rows(ask, WAYS_SQL.format(names=named(names))):
         if scope.startswith("SESSION"):
-            found[name] = by_session(name, of_session)
+            found[name] = by_session(ask, name, of_session, account)
         elif fixed == "YES":
             found[name] = at_start(name, of_server, hook)
         else:
@@ -206,23 +208,32 @@ def _rows(ask: Ask, sql: str) -> list[tuple[str, ...]]:
     return [tuple("" if cell is None else str(cell) for cell in row) for row in ask(sql)]
 
 
-def by_session(name: str, now: str) -> SettingWay:
-    """Each session sets it for itself."""
-    return SettingWay(name=name, means=Means.SESSION, does="SET SESSION in each of its sessions", now=now)
+def by_session(ask: Ask, name: str, now: str, account: str) -> SettingWay:
+    """Each session sets it for itself, which some settings take a right for."""
+    does = "SET SESSION in each of its sessions"
+    way = SettingWay(name=name, means=Means.SESSION, does=does, right=THE_RIGHT, now=now)
+    return _tried(ask, way, "SESSION", account)
 
 
 def by_global(ask: Ask, name: str, now: str, account: str) -> SettingWay:
-    """It is set for the whole server, which takes a right. The server says whether this account has it."""
+    """It is set for the whole server, which takes a right."""
     way = SettingWay(name=name, does="SET GLOBAL", right=THE_RIGHT, now=now)
+    return _tried(ask, way, "GLOBAL", account)
+
+
+def _tried(ask: Ask, way: SettingWay, scope: str, account: str) -> SettingWay:
+    """The way, or why it is closed to this account: the server says so."""
     try:
-        ask(TRIED_SQL.format(name=name))
+        ask(TRIED_SQL.format(scope=scope, name=way.name))
     except DriverFailed as refused:
         if lacks_right(refused):
             found = LACKED.search(refused.message)
             right = least_right(found[1] if found else "SUPER")
             grant = f"GRANT {right} ON *.* TO {account}"
-            refusal = f"{account} may not SET GLOBAL {name}"
-            return way.but(right=right, grant=grant, refused=refusal, remedy=grant)
+            told = f"{account} may not SET {scope} {way.name}"
+            return way.but(right=right, grant=grant, refused=told, remedy=grant)
+        if refused.message.endswith(FOR_ALL_ALONE):
+            return way.but(refused=f"no session sets {way.name} for itself", remedy=OF_OUR_OWN)
     return way
 
 
@@ -241,7 +252,7 @@ def at_start(name: str, now: str, hook: bool) -> SettingWay:
         means=Means.RESTART,
         now=now,
         refused=f"{name} is read when the server starts, from files that Dyno does not write{more}",
-        remedy="study it on a server of Dyno's own",
+        remedy=OF_OUR_OWN,
     )
 
 

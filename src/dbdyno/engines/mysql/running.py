@@ -88,7 +88,7 @@ def ways(ask: Ask, names: Collection[str], _hook: bool) -> dict[str, SettingWay]
     account, scopes, found = mariadb.own_account(ask), _scopes(ask, names), {}
     for name, now in mariadb.pairs(ask, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({named(names)})"):
         if scopes.get(name, "").startswith("SESSION"):
-            found[name] = mariadb.by_session(name, now)
+            found[name] = mariadb.by_session(ask, name, now, account)
         else:
             found[name] = mariadb.by_global(ask, name, now, account)
     return found
