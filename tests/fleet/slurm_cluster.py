@@ -120,7 +120,9 @@ class Cluster:
             self.ask("scontrol", "update", f"JobId={job}", "StartTime=now")
 
     def journals(self) -> list[Path]:
-        """What a Dyno of a node has changed and not put back."""
+        """What a Dyno of a node has changed and not put back, once each job that ends has ended: while its
+        processes put back, it is none that runs."""
+        wait_for("jobs have ended", lambda: not self.jobs("COMPLETING"), 60.0)
         return [path for path in self.folder.glob("n?/DYNO_HOST_FOLDER/journal/*") if path.is_file()]
 
     def close(self) -> None:
