@@ -15,21 +15,19 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from dbdyno.host.paths import code_files
 from tests.structure_rust import Arrows, circles, rust_arrows
 from tests.structure_rust import rooms as rust_rooms
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "dbdyno"
-EXAMPLES = "examples"
-"""What `make setup` copies into the package: files of studies, some of which are programs of applications."""
 PLACE = re.compile(rf"{PACKAGE}(\.\w+)+:\w+")
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
     """Every module by its name below the package: `trial.observe.window`. A folder has its own name."""
     package = root / "src" / PACKAGE
-    found = (path for path in sorted(package.rglob("*.py")) if not path.is_relative_to(package / EXAMPLES))
-    return {name_of(path, package): path for path in found}
+    return {name_of(path, package): path for path in code_files(package)}
 
 
 def name_of(path: Path, package: Path) -> str:

@@ -24,7 +24,7 @@ from dbdyno.host import paths
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import answer_of, draft_of, run_on
-from dbdyno.prepare_run.begun import PACKAGE, code_digest, keep_run
+from dbdyno.prepare_run.begun import code_digest, keep_run
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
@@ -318,8 +318,8 @@ def test_a_host_whose_launched_dyno_is_another_one_measures_nothing(
     study.write_text(STUDY)
     where, start_of = f"ssh:{NAME},{OTHER_NAME}", jobs.start_of
     changed, start = homes / "changed", homes / "start"
-    shutil.copytree(PACKAGE, changed / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
-    with (changed / PACKAGE.name / "errors.py").open("a") as file:
+    shutil.copytree(paths.PACKAGE, changed / paths.PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    with (changed / paths.PACKAGE.name / "errors.py").open("a") as file:
         file.write("# Other code of the same version.\n")
     start.write_text(
         f"#!/bin/sh\n[ ${HOST} != {OTHER_NAME} ] || [ ! -e {changed} ] || export PYTHONPATH={changed}\n"

@@ -31,6 +31,14 @@ def test_a_folder_follows_its_variable(
     assert folder().is_relative_to(tmp_path / "home")
 
 
+def test_programs_of_studies_are_none_of_the_packages_own_code(tmp_path: Path) -> None:
+    for name in ("b.py", "a/c.py", "a/served.txt", "examples/studies/keystone/served.py", "a/examples/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [str(path.relative_to(tmp_path)) for path in paths.code_files(tmp_path)]
+    assert found == ["a/c.py", "a/examples/d.py", "b.py"]
+
+
 def test_a_folder_that_cannot_be_made_names_its_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

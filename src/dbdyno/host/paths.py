@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dbdyno.errors import DynoError, UserError, remedy
 
+PACKAGE, CARRIED = Path(__file__).parents[1], "examples"
 HOST_VARIABLE = "DYNO_HOST_FOLDER"
 ROOTS_HOST, USERS_HOSTS = Path("/var/lib/dyno"), Path("/var/tmp")
 """Both outlast a start of the host, as files do that the journal tells of."""
@@ -29,10 +30,15 @@ LONGEST_RUNTIME_BYTES = 60
 
 def carried_place() -> Path:
     """The folder that holds what comes along with Dyno's package: studies, and all that they refer to."""
-    package = Path(__file__).parents[1]
-    tree = package.parent.parent
+    tree = PACKAGE.parent.parent
     # Of a clone its own files, because what its last build carried may be older.
-    return tree if (tree / "pyproject.toml").is_file() else package / "examples"
+    return tree if (tree / "pyproject.toml").is_file() else PACKAGE / CARRIED
+
+
+def code_files(package: Path = PACKAGE) -> list[Path]:
+    """The files of Dyno's own Python code. What comes along has programs of studies among it, which a clone
+    has from its last build, or not at all."""
+    return [path for path in sorted(package.rglob("*.py")) if not path.is_relative_to(package / CARRIED)]
 
 
 def data() -> Path:

@@ -27,6 +27,7 @@ from dbdyno.host.cache import Tell
 from dbdyno.host.fingerprint import core_count, fingerprint
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
+from dbdyno.host.paths import PACKAGE, code_files
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.source.build import DEBIAN, NONE, BuildSpecification, Foreseen
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
     from dbdyno.host.journal import Journal
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.run import OfKind
-
-PACKAGE = Path(__file__).parents[1]
 
 
 def question_of(run: Run) -> str:
@@ -102,7 +101,7 @@ def _digest_of(configuration: Configuration | None) -> str | None:
 def code_digest() -> str:
     """The digest of Dyno's own Python code, because a version names a release and no work tree."""
     whole = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in code_files():
         content = path.read_bytes()
         whole.update(f"{path.relative_to(PACKAGE).as_posix()} {len(content)}\n".encode() + content)
     return whole.hexdigest()

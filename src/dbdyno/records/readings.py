@@ -17,10 +17,10 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-import dbdyno
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.cache import keep_beside, shelf
+from dbdyno.host.paths import PACKAGE, code_files
 from dbdyno.records.run import RunSummary
 from dbdyno.records.store import Store
 
@@ -120,8 +120,7 @@ class Readings:
     @cached_property
     def _code(self) -> str:
         """What tells one state of the package from another: its files, with their sizes and times."""
-        package = Path(dbdyno.__file__).parent
-        states = [(file.relative_to(package), file.stat()) for file in sorted(package.rglob("*.py"))]
+        states = [(file.relative_to(PACKAGE), file.stat()) for file in code_files()]
         return _digest(*(f"{file} {state.st_size} {state.st_mtime_ns}" for file, state in states))
 
 
