@@ -72,30 +72,31 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = (
     "cli/test_jobs.py", "cli/test_odd_places.py", "trial/acts/test_cluster.py", "conformance/test_engines.py",
-    "conformance/test_given.py", "cli/test_soak.py", "cli/test_live.py", "conformance/test_tpcc.py",
-    "deploy/test_scripts.py", "cli/test_jobs_typed.py", "cli/test_builds.py", "cli/test_driver.py",
-    "cli/test_gate.py", "conformance/test_layers.py", "report/test_pages.py", "engines/test_put_back.py",
-    "conformance/test_sessions.py", "cli/test_documentation.py", "cli/test_tune.py",
-    "deploy/test_scripts_under_faults.py", "conformance/test_plans.py", "cli/test_running.py",
-    "trial/acts/test_meanwhile.py", "cli/test_bad_luck.py", "prepare_run/test_platform_probe.py",
-    "kinds/test_comparison.py", "engines/test_struck.py", "analyse/test_bisect.py",
-    "analyse/test_estimate.py", "cli/test_evaluate.py", "report/test_html.py", "test_simulation.py",
-    "cli/test_run.py", "test_bench_fleet.py", "trial/test_pristine.py", "cli/test_bombs.py",
-    "cli/test_running_mysql.py", "cli/test_training.py", "prepare_run/test_study_here.py",
-    "host/test_killed_host.py", "cli/test_resume.py", "patches/test_pollset_back_end.py", "test_tidy.py",
-    "cli/test_fleet.py", "trial/acts/test_rounds.py", "test_pipelines.py", "cli/test_runs.py",
-    "records/test_losses.py", "conformance/test_recipe.py", "conformance/test_lua.py",
-    "analyse/test_effects.py", "conformance/test_replay.py", "analyse/test_trend.py",
-    "conformance/test_ycsb.py", "conformance/test_production.py", "cli/test_questions.py",
-    "cli/test_bisect.py", "cli/test_network.py", "obtain/source/test_toolchain.py",
-    "prepare_run/test_kept_columns.py", "cli/test_start.py", "cli/test_calibrate.py", "test_build_check.py",
-    "obtain/test_debian.py", "sql_logs/test_hostile.py", "conformance/test_traffic.py",
-    "engines/postgresql/test_build.py", "trial/test_around_load.py", "datasets/vectors/test_search.py",
-    "test_run.py", "prepare_run/test_own_files.py", "report/test_forms.py", "report/test_lacking.py",
-    "cli/test_init.py", "layers/test_build.py", "engines/test_configuration.py", "findings/test_hosts.py",
+    "cli/test_soak.py", "conformance/test_given.py", "conformance/test_tpcc.py", "deploy/test_scripts.py",
+    "cli/test_live.py", "cli/test_builds.py", "cli/test_driver.py", "cli/test_gate.py",
+    "cli/test_jobs_typed.py", "engines/test_put_back.py", "conformance/test_sessions.py",
+    "cli/test_documentation.py", "conformance/test_layers.py", "cli/test_tune.py",
+    "deploy/test_scripts_under_faults.py", "conformance/test_plans.py", "report/test_pages.py",
+    "cli/test_running.py", "trial/acts/test_meanwhile.py", "prepare_run/test_platform_probe.py",
+    "cli/test_bad_luck.py", "kinds/test_comparison.py", "engines/test_struck.py", "analyse/test_bisect.py",
+    "cli/test_evaluate.py", "analyse/test_estimate.py", "report/test_html.py", "test_simulation.py",
+    "prepare_run/test_study_here.py", "cli/test_run.py", "test_bench_fleet.py", "trial/test_pristine.py",
+    "cli/test_fleet.py", "cli/test_bombs.py", "cli/test_running_mysql.py", "cli/test_training.py",
+    "conformance/test_replay.py", "host/test_killed_host.py", "cli/test_resume.py",
+    "patches/test_pollset_back_end.py", "obtain/source/test_toolchain.py", "test_tidy.py",
+    "trial/acts/test_rounds.py", "test_pipelines.py", "cli/test_runs.py", "records/test_losses.py",
+    "conformance/test_recipe.py", "conformance/test_lua.py", "analyse/test_effects.py",
+    "analyse/test_trend.py", "conformance/test_ycsb.py", "conformance/test_production.py",
+    "cli/test_questions.py", "cli/test_bisect.py", "cli/test_network.py", "prepare_run/test_kept_columns.py",
+    "cli/test_start.py", "cli/test_calibrate.py", "test_build_check.py", "obtain/test_debian.py",
+    "sql_logs/test_hostile.py", "conformance/test_traffic.py", "engines/postgresql/test_build.py",
+    "trial/test_around_load.py", "datasets/vectors/test_search.py", "test_run.py",
+    "prepare_run/test_own_files.py", "report/test_forms.py", "report/test_lacking.py", "cli/test_init.py",
+    "layers/test_build.py", "engines/test_configuration.py", "findings/test_hosts.py",
     "publish/test_verified.py",
 )  # fmt: skip
-"""Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
+"""Files that take longest. They come first, so that no worker begins one when the other has nothing left.
+Those that mostly wait lie among those that compute, so that no CPU has nothing to do."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
