@@ -60,6 +60,7 @@ def test_what_is_put_back_is_said_in_words() -> None:
     standing = SettingBefore(server=SERVER, name="jit", does="", line=None, before="on", levels=("off",))
     assert standing.words == "jit on"
     assert standing.model_copy(update={"line": "on"}).words == "jit on, set as on"
+    assert standing.model_copy(update={"before": "", "line": ""}).words == 'jit "", set as ""'
 
 
 def test_a_standby_that_is_promoted_is_put_back_and_a_copy_of_it_is_another_server() -> None:
@@ -237,6 +238,35 @@ def test_a_clock_that_was_set_back_does_not_make_a_server_another_or_started_aga
             ask("SET timestamp = DEFAULT")
             ask(f"SET timestamp = UNIX_TIMESTAMP() + {hours * 3600}")
             assert runtime.who(ask) == meant
+
+
+MAY_BE_EMPTY = {
+    "postgresql": (
+        "log_line_prefix",
+        "ALTER SYSTEM SET log_line_prefix = '{}'",
+        ("SELECT pg_reload_conf()",),
+    ),
+    "mariadb": ("init_connect", "SET GLOBAL init_connect = '{}'", ()),
+    "mysql": ("init_connect", "SET GLOBAL init_connect = '{}'", ()),
+}
+
+
+def test_a_setting_that_is_empty_is_put_back_and_put_in_like_any_other(alone: UsersServer) -> None:
+    name, write, after = MAY_BE_EMPTY[alone.installation.engine]
+    runtime = registry.runtime_of(alone.installation.engine)
+    for stood, moved_to in (("SET @mine = 1", ""), ("", "SET @own = 1")):
+        alone.tell(write.format(stood), *after)
+        with conversation(alone.url) as ask:
+            meant = runtime.who(ask)
+            line = runtime.standing(ask, (name,)).value[name]
+            assert line == stood
+            runtime.move(ask, {name: moved_to}, FoundSettings({name: line}, meant))
+            assert runtime.standing(ask, (name,)).value[name] == moved_to
+        way = SettingWay(name=name, does="moved", now=stood)
+        [found] = put_back(alone.url, (SettingBefore.of(meant, way, line, (moved_to,), ""),))
+        assert (found.left, found.after) == ("", stood)
+        with conversation(alone.url) as ask:
+            assert runtime.standing(ask, (name,)).value[name] == stood
 
 
 def test_a_right_that_lacks_is_told_from_other_refusals(alone: UsersServer) -> None:

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.analyse.found import DefaultChanged
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.prepare_run.own_files import NEW_ALONE, OLD_ALONE, left_out_lines, old_defaults
+from dbdyno.prepare_run.own_files import (
+    NEW_ALONE,
+    OLD_ALONE,
+    OldDefaults,
+    _add,
+    left_out_lines,
+    old_defaults,
+)
 from dbdyno.prepare_run.study_here import located
 from dbdyno.records.record import Record
 from dbdyno.study import Factor, Study
@@ -82,6 +90,25 @@ def test_what_both_versions_take_is_set_and_the_rest_is_named_with_its_reason(st
     assert "fixed" not in found.left_out, "the study sets it"
     assert f"left out, because {OLD_ALONE}: gone" in left_out_lines(found)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "old", "new"),
+    [
+        ("", "STRICT_TRANS_TABLES", "", "STRICT_TRANS_TABLES"),
+        ("UTF8_IS_UTF8MB3", "", "UTF8_IS_UTF8MB3", ""),
+        ("a=on,b=on", "a=off,c=on", "a=on", "a=off"),
+        ("a=on,b=on", "a=on,c=on", None, None),
+    ],
+)
+def test_a_default_may_be_empty_and_of_two_lists_what_both_have_counts(
+    before: str, after: str, old: str | None, new: str | None
+) -> None:
+    found = OldDefaults({}, {}, {})
+    changed = DefaultChanged(name="sql_mode", before=before, after=after)
+    _add(found, changed, registry.engine("mariadb"))
+    assert (found.old.get("config.sql_mode"), found.new.get("config.sql_mode")) == (old, new)
+    assert ("sql_mode" in found.left_out) is (old is None)
 
 
 def test_a_run_without_the_defaults_of_both_is_refused(study: Study) -> None:

@@ -35,7 +35,7 @@ from dbdyno.engines.runtime import (
     with_own_password,
 )
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped, UserError
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, level_shown
 from dbdyno.host.journal import OF_SERVERS, Journal, LeavesAnother, undoes
 from dbdyno.records.in_use import Moved, ServerId, SettingWay
 
@@ -92,7 +92,8 @@ class SettingBefore(Frozen):
     @property
     def words(self) -> str:
         """What is to stand there again."""
-        return f"{self.name} {self.before}" + ("" if self.line is None else f", set as {self.line}")
+        stands = "" if self.line is None else f", set as {level_shown(self.line)}"
+        return f"{self.name} {level_shown(self.before)}{stands}"
 
 
 def note_settings(journal: Journal, url: str, standings: Sequence[SettingBefore]) -> None:
@@ -333,10 +334,10 @@ def _write_back(
             line, own = lines[name], (one.levels if left.get(name) is None else (left[name],))
             if line == one.line:
                 continue
-            if line and any(at.engine.settings.same(name, str(level), line) for level in own):
+            if line is not None and any(at.engine.settings.same(name, str(level), line) for level in own):
                 wanted[name] = one.line
             elif name not in moved:
-                told = at.others_words(name) if line else "others have taken it out since"
+                told = "others have taken it out since" if line is None else at.others_words(name)
                 moved[name] = one.unread.but(left=told, after=at.in_force(name))
         if not wanted:
             return

@@ -10,7 +10,7 @@ from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.engines import engines_compared, ranked_defaults
 from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RatioPosition, RowsDiffer
 from dbdyno.analyse.model import Analysis, VariantResult, Verdict
-from dbdyno.frozen import ENGINE_FACTOR, level_text, listed
+from dbdyno.frozen import ENGINE_FACTOR, level_shown, level_text, listed
 from dbdyno.records import metrics
 from dbdyno.report.document import (
     ColumnKind,
@@ -232,4 +232,4 @@ def _members(own: Sequence[str], other: Sequence[str]) -> str:
 
 
 def _shown(value: str | None) -> str:
-    return ABSENT if value is None else value or '""'
+    return ABSENT if value is None else level_shown(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis
+from dbdyno.frozen import level_shown
 from dbdyno.records.in_use import InUse, Means, Moved
 from dbdyno.report.document import ColumnKind, Detail, Element, From, Lines, Notes, Section, table
 from dbdyno.report.words.numbers import plural
@@ -36,8 +37,12 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 
 def _body(found: InUse) -> Iterator[Element]:
     yield Lines((*_who(found),))
-    rows = [(one.name, one.does, one.before, _afterwards(one)) for one in found.moved]
-    rows += [(way.name, BY_SESSION, way.now, "–") for way in found.ways if _by_session(found, way.name)]
+    rows = [(one.name, one.does, level_shown(one.before), _afterwards(one)) for one in found.moved]
+    rows += [
+        (way.name, BY_SESSION, level_shown(way.now), "–")
+        for way in found.ways
+        if _by_session(found, way.name)
+    ]
     if rows:
         yield table(HEADS, rows, KINDS, dense=True)
     yield Lines((*_guarded(found),))
@@ -70,9 +75,8 @@ def _afterwards(one: Moved) -> str:
     """What was read once a setting was put back."""
     if one.after is None:
         return "not read: the journal puts it back"
-    if one.left:
-        return f"{one.after}: {one.left}"
-    return f"{one.after}, put back and read"
+    after = level_shown(one.after)
+    return f"{after}: {one.left}" if one.left else f"{after}, put back and read"
 
 
 def _guarded(found: InUse) -> Iterator[str]:

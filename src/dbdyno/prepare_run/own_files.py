@@ -381,7 +381,7 @@ def _add(found: OldDefaults, one: DefaultChanged, engine: Engine) -> None:
         found.left_out[one.name] = NEW_ALONE if one.before is None else OLD_ALONE
         return
     before, after = _shared(one.before, one.after)
-    if not before:
+    if before == after:
         found.left_out[one.name] = "what differs are members that one version lacks"
         return
     as_level = engine.compared.level if engine.compared is not None else str

@@ -31,7 +31,7 @@ from dbdyno.engines.runtime import (
     with_own_password,
 )
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed, UserError
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_shown, level_text
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.layer import by_layer
@@ -217,10 +217,10 @@ def server_lines(study: Study) -> Iterator[str]:
     yield f"  {others}"
     for way in found.ways:
         if way.refused:
-            yield f"  {way.name} (now {way.now}): blocked, because {way.refused}; {way.remedy}"
+            yield f"  {way.name} (now {level_shown(way.now)}): blocked, because {way.refused}; {way.remedy}"
         else:
             right = f"needs {way.right}, which {who.account} has" if way.right else "needs no right"
-            yield f"  {way.name} (now {way.now}): {way.does}; {right}"
+            yield f"  {way.name} (now {level_shown(way.now)}): {way.does}; {right}"
     yield f"  data: {_data_words(study)}"
     if found.guard:
         yield f"  guard of the server's own load: {found.guard}"

@@ -312,7 +312,7 @@ class SettingsSwitch:
         lines = at.lines(levels)
         for name, line in lines.items():
             unanswered = self._unanswered.get(name)
-            own = unanswered is not None and line and self._settings.same(name, unanswered, line)
+            own = unanswered is not None and line is not None and self._settings.same(name, unanswered, line)
             if line != self._left[name] and not own:
                 self._stop_for(at, name, line, self._left[name])
         self._unanswered |= levels
@@ -342,7 +342,7 @@ class SettingsSwitch:
             del self._unanswered[name]
 
     def _stop_for(self, at: ReachedSession, name: str, now: str | None, left: str | None) -> NoReturn:
-        words = ("nothing" if now is None else now, "nothing" if left is None else left)
+        words = ["nothing" if one is None else level_shown(one) for one in (now, left)]
         told = f"{at.others_words(name)}: {name} is {words[0]} now, and Dyno had left {words[1]}"
         raise Stopped(told, "theirs stays; once it is to be moved again: dyno run --resume")
 
