@@ -231,7 +231,9 @@ class ReachedSession:
         statement, and what was written reached another server."""
         if self.runtime.COMPARES:
             return self.lines(found.lines)
-        words = ", ".join(f"{name} = {'its default' if to is None else to}" for name, to in wanted.items())
+        words = ", ".join(
+            f"{name} = {'its default' if to is None else level_shown(to)}" for name, to in wanted.items()
+        )
         try:
             now = self.lines(found.lines)
         except AnotherServer as other:
@@ -360,9 +362,8 @@ def _read_again(
     """What is kept of settings that are in force as before. Raises ServerFailed where one is not."""
     now = at.values()
     for one in at.unlike([one for one in standings if one.name not in moved]):
-        told = (
-            f"{one.name} was put back, and the server runs with {now.get(one.name)} and not with {one.before}"
-        )
+        runs_with, had = level_shown(str(now.get(one.name))), level_shown(one.before)
+        told = f"{one.name} was put back, and the server runs with {runs_with} and not with {had}"
         raise ServerFailed(told, "look at the server's log, and at who else sets it")
     return tuple(moved.get(one.name, one.unread.but(after=now.get(one.name, ""))) for one in standings)
 

@@ -222,7 +222,7 @@ def _seen(what: str) -> str:
 def _shown_beside(before: str | None, after: str | None) -> tuple[str, str]:
     """Both values; of long lists the members alone that the other one lacks."""
     if before is None or after is None or min(before.count(","), after.count(",")) < LIST_COMMAS:
-        return _shown(before), _shown(after)
+        return default_text(before), default_text(after)
     own, other = before.split(","), after.split(",")
     return _members(own, other), _members(other, own)
 
@@ -231,5 +231,6 @@ def _members(own: Sequence[str], other: Sequence[str]) -> str:
     return ",".join(["…", *(member for member in own if member not in other)])
 
 
-def _shown(value: str | None) -> str:
+def default_text(value: str | None) -> str:
+    """A default as people read it."""
     return ABSENT if value is None else level_shown(value)

@@ -8,8 +8,9 @@ from dbdyno.analyse.engines import ranked_defaults
 from dbdyno.analyse.found import EnginesCompared
 from dbdyno.analyse.model import Analysis, Kept, Role, Verdict
 from dbdyno.findings import gap, verdicts
+from dbdyno.findings.engines import default_text
 from dbdyno.findings.registered import departures, departures_text
-from dbdyno.frozen import level_shown, listed
+from dbdyno.frozen import listed
 from dbdyno.records.chain import Rerun
 from dbdyno.records.in_use import InUse
 from dbdyno.report.document import ColumnKind, Mark, Screen, Table, Tone, Words, plain, table
@@ -217,10 +218,7 @@ def _of_engines(found: EnginesCompared) -> Iterator[Words]:
         yield f"! {others} began with other rows than {found.ran[0].level}: do not compare their speeds."
     for beside in found.defaults:
         for one in [one for one in ranked_defaults(beside) if one.seen][:1]:
-            before, after = (
-                "–" if value is None else level_shown(value) for value in (one.before, one.after)
-            )
-            change = f"{one.name} {before} -> {after}"
+            change = f"{one.name} {default_text(one.before)} -> {default_text(one.after)}"
             yield f"! {beside.level} had more “{one.seen}”: see its default {change}"
 
 

@@ -171,7 +171,7 @@ def _parts(name: str, level: Level, engine: Engine) -> Iterator[Part]:
     if production is not None and name in production.in_data:
         yield part(place=PartPlace.BY_HAND, name=name, value=production.in_data[name](level))
     elif name in engine.settings.CREATION:
-        deed = f"make the data anew with {name} = {level_text(level)}, and load them again"
+        deed = f"make the data anew with {name} = {level_shown(level)}, and load them again"
         yield part(place=PartPlace.BY_HAND, name=name, value=deed)
     else:
         yield part(place=PartPlace.SETTING, name=name, value=level)

@@ -25,7 +25,7 @@ from dbdyno.errors import (
     StudyError,
     UserError,
 )
-from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_shown, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.host.host_lock import alone
 from dbdyno.host.room import memory_limit
@@ -107,7 +107,7 @@ def _refusals(
     for name, why in wrong.items():
         yield Refusal(
             factor=f"config.{name}",
-            reason=f"{name} = {level_text(config[name])}: {why}",
+            reason=f"{name} = {level_shown(config[name])}: {why}",
             remedy="take another level, or another one beside it",
             variants=tuple(one.name for one in variants),
         )
@@ -300,7 +300,7 @@ class _Checks:
                 for name in config
             }
             largest = min(without, key=without.__getitem__, default="")
-            level = f"`config.{largest}` = {level_text(config[largest])}" if largest else "the default"
+            level = f"`config.{largest}` = {level_shown(config[largest])}" if largest else "the default"
             yield Mistake(
                 self.lines.of_factor(f"config.{largest}"),
                 f"with {level} a server may take about {needed_bytes >> 20:,} MiB of memory, and {who}"

@@ -257,7 +257,7 @@ def _leave_out(split: Split, engine: Engine, installation: Installation, base: M
             name = f"config.{knob}"
             split.varied.pop(name, None)
             split.alike.discard(name)
-            split.left_out.setdefault(name, f"at {level_text(asked[knob])} {why}")
+            split.left_out.setdefault(name, f"at {level_shown(asked[knob])} {why}")
 
 
 def _told(

@@ -28,7 +28,7 @@ from dbdyno.engines.engine import Ask, Engine, Server, ending
 from dbdyno.engines.server import ServerProcess
 from dbdyno.engines.values import answer_text
 from dbdyno.errors import DriverFailed, ServerFailed
-from dbdyno.frozen import Level
+from dbdyno.frozen import Level, level_shown
 from dbdyno.host import cache, paths
 from dbdyno.host.cache import Tell, silently
 from dbdyno.host.fingerprint import Host
@@ -188,7 +188,9 @@ def _other_than_asked(
     with _started(engine, installation, settings, journal) as ask:
         read = engine.settings.read(ask, frozenset(settings))
     return {
-        one: f"the server then has {read[one].value}" if one in read else "the server does not tell it"
+        one: f"the server then has {level_shown(read[one].value)}"
+        if one in read
+        else "the server does not tell it"
         for one, level in settings.items()
         if one not in read or not engine.settings.same(one, level, read[one].value)
     }
